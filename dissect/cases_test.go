@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
@@ -285,7 +286,7 @@ func TestMemoryLimitReached(t *testing.T) {
 
 // TestChunksAreNumbered: a finding names the chunk that it is about, also beyond the tenth.
 func TestChunksAreNumbered(t *testing.T) {
-	for name, open := range transports {
+	for name, open := range look.Transports {
 		t.Run(name, func(t *testing.T) {
 			w := synth.New()
 			c := open(w, synth.Options{})
@@ -329,7 +330,7 @@ func TestUnknownVersion(t *testing.T) {
 // because its RPC may have been canceled.
 func TestCanceledRPC(t *testing.T) {
 	for wait, want := range map[time.Duration]bool{5 * time.Second: true, time.Millisecond: false} {
-		for name, open := range transports {
+		for name, open := range look.Transports {
 			w := synth.New()
 			c := open(w, synth.Options{})
 			c.Connect()

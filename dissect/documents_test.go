@@ -13,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
@@ -370,14 +371,14 @@ func judged(t *testing.T, frames iter.Seq[*capture.Frame], want []string, each f
 // TestDiscardedError: an RDMA_ERROR that cannot be decoded is discarded, so that it says nothing about the Reply that follows
 // (RFC 8166 s.4.5).
 func TestDiscardedError(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		c.Client.Call(synth.Call{XID: 5})
 		c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Error, Err: 7})
 		c.Client.Ack()
 		c.Server.Reply(synth.Reply{XID: 5})
 		c.Client.Ack()
-		r := look(w).transactions[0]
+		r := look.At(w).Transactions[0]
 		if r.Status != record.Complete || r.Malformed.Known() || !slices.Equal(r.Findings, []string{"header-malformed"}) {
 			t.Errorf("status %s, malformed %q, findings %q", r.Status, r.Malformed.Or(""), r.Findings)
 		}

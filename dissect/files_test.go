@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -201,7 +202,7 @@ func follow(t *testing.T, steps []fileStep) {
 	for _, s := range steps {
 		c.RPC(s.call, s.reply)
 	}
-	got := lookWith(w, dissect.Options{Files: true}).transactions
+	got := look.With(w, dissect.Options{Files: true}).Transactions
 	if len(got) != len(steps) {
 		t.Fatalf("%d transactions", len(got))
 	}
@@ -210,7 +211,7 @@ func follow(t *testing.T, steps []fileStep) {
 			t.Errorf("%s:\n%s, want\n%s", s.name, g, s.want)
 		}
 	}
-	for _, r := range lookWith(w, dissect.Options{}).transactions {
+	for _, r := range look.With(w, dissect.Options{}).Transactions {
 		if r.File.Known() || r.FileHandle.Known() || r.FileUses != nil {
 			t.Fatalf("without the option Files: %s", shown(r))
 		}
@@ -307,7 +308,7 @@ func TestFilesServers(t *testing.T) {
 		c.RPC(v3(remove3, "D", name), v3Reply(0, 0, 0))
 	}
 	var got []string
-	for _, r := range lookWith(w, dissect.Options{Files: true}).transactions {
+	for _, r := range look.With(w, dissect.Options{Files: true}).Transactions {
 		got = append(got, r.Server.Or("")+" "+strings.TrimPrefix(r.File.Or(""), record.ShortHandle([]byte("D"))))
 	}
 	want := "10.0.9.1 /one,10.0.9.1 /one,10.0.9.1 /one,10.0.9.2 /two,10.0.9.2 /two,10.0.9.2 /two"

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
@@ -382,7 +383,7 @@ func TestGapBeforeDelivery(t *testing.T) {
 func TestGapAtEnd(t *testing.T) {
 	for _, end := range []string{"connection", "capture"} {
 		for _, last := range []string{"lacked", "acknowledged", "silent", "damaged", "damaged and acknowledged"} {
-			both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				c.Connect()
 				c.RPC(synth.Null(), oneCredit)
 				c.Client.Ack()
@@ -458,9 +459,9 @@ func TestDamagedAtEnd(t *testing.T) {
 	damaged.Data[len(damaged.Data)-1] ^= 1 // a bit of the ICRC
 	c.Client.Call(synth.Null())
 	c.Disconnect(c.Client)
-	_, rules, s := summaryAtBothEnds(t, w, nil, damaged)
-	if s.NotCaptured != 0 || slices.Contains(rules, "capture-incomplete") {
-		t.Errorf("%d packets not captured; findings %q", s.NotCaptured, rules)
+	s := look.AtBothEnds(t, w, nil, damaged)
+	if s.Summary.NotCaptured != 0 || strings.Contains(s.Rules(), "capture-incomplete") {
+		t.Errorf("%d packets not captured; findings %q", s.Summary.NotCaptured, s.Rules())
 	}
 }
 
@@ -487,7 +488,7 @@ func TestNothingClosesGap(t *testing.T) {
 		}
 		return after
 	}
-	got, _ := atBothEnds(t, w, map[*synth.Frame]bool{gone[0]: true})
+	got := look.AtBothEnds(t, w, map[*synth.Frame]bool{gone[0]: true}).Transactions
 	after := 0
 	for i := range got {
 		after += check("both ends", got[i].Timeline)

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
@@ -312,7 +313,7 @@ func TestTruncated(t *testing.T) {
 // sent is compared with no other Call.
 func TestSameXIDLate(t *testing.T) {
 	o := synth.Options{Client: synth.End{Addr: netip.MustParseAddr("10.1.0.1")}, Server: synth.End{Addr: netip.MustParseAddr("10.2.0.2")}}
-	both(t, o, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, o, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		for i := range uint32(4) {
 			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1+i, 4096))

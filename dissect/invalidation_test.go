@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -97,19 +98,19 @@ func TestInvalidationFigures(t *testing.T) {
 			left: []int{1},
 		},
 	} {
-		for transport, open := range transports {
+		for transport, open := range look.Transports {
 			t.Run(name+" "+transport, func(t *testing.T) {
 				w := synth.New()
 				c := open(w, synth.Options{})
 				c.Connect()
 				test.act(c)
-				s := look(w)
-				if got := s.connections[0].Invalidation.Or(record.InvalidationFigures{}); got != test.want {
+				s := look.At(w)
+				if got := s.Connections[0].Invalidation.Or(record.InvalidationFigures{}); got != test.want {
 					t.Errorf("figures are %+v, want %+v", got, test.want)
 				}
-				slices.SortFunc(s.transactions, func(a, b *record.Transaction) int { return int(a.ID - b.ID) })
+				slices.SortFunc(s.Transactions, func(a, b *record.Transaction) int { return int(a.ID - b.ID) })
 				left, persistent := []int{}, 0
-				for _, r := range s.transactions {
+				for _, r := range s.Transactions {
 					left = append(left, len(r.NotInvalidated))
 					persistent += r.PersistentHandles
 				}

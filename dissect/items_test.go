@@ -11,6 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit/floods"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -29,9 +30,9 @@ func TestWrongItems(t *testing.T) {
 		w := synth.New()
 		conn := floods.RoCE(w)
 		conn.Client.Call(floods.Hashes(c.n, c.pad, c.more))
-		s := look(w)
+		s := look.At(w)
 		got := map[string]int{}
-		for _, f := range s.findings {
+		for _, f := range s.Findings {
 			if strings.HasPrefix(f.Rule, "reduced-") {
 				got[f.Rule]++
 			}
@@ -135,9 +136,9 @@ func TestDoubt(t *testing.T) {
 			sent := conn.Client.Call(synth.Call{XID: 0xabadcafe, Vers: 3, Args: synth.XDR{}.Opaque(make([]byte, 200))})
 			c.after(w, conn, sent)
 			w.Truncate(140)
-			s := look(w)
+			s := look.At(w)
 			got := 0
-			for _, f := range s.findings {
+			for _, f := range s.Findings {
 				if f.Rule == "rdma-version" {
 					got++
 				}
@@ -145,7 +146,7 @@ func TestDoubt(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s: %d findings, want %d", c.name, got, c.want)
 			}
-			for _, r := range s.transactions {
+			for _, r := range s.Transactions {
 				if slices.Contains(r.Findings, "rdma-version") != (c.want > 0) {
 					t.Errorf("%s: the transaction has %v", c.name, r.Findings)
 				}

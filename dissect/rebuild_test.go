@@ -11,6 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -160,7 +161,7 @@ func TestRebuildHoles(t *testing.T) {
 			return streams(call, reply)
 		}, call: []record.Hole{{From: 118, To: writeData + 500}}, lostCall: writeData + 500 - 118},
 	} {
-		for transport, open := range transports {
+		for transport, open := range look.Transports {
 			if strings.HasPrefix(name, "RoCE") && transport != "RoCE" {
 				continue
 			}

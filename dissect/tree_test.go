@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -288,7 +289,7 @@ func TestTreesChangeNothing(t *testing.T) {
 // TestVersion2Trees: the tree of a message of the remote invalidation draft has its header and its RPC message, and the
 // ladder shows the handle that it names.
 func TestVersion2Trees(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		call := synth.Read3(0, 100).Offer(synth.Mem(0xa1, 100))
 		call.XID, call.Vers, call.InvHandle = 9, 2, 0xa1
@@ -300,7 +301,7 @@ func TestVersion2Trees(t *testing.T) {
 			}
 		}
 		var ladder bytes.Buffer
-		for _, r := range look(w).transactions {
+		for _, r := range look.At(w).Transactions {
 			render.Ladder(&ladder, render.NewTheme(false), 120, r, true)
 		}
 		if want := "rdma_inv_handle 0x000000a1"; !strings.Contains(ladder.String(), want) {
@@ -315,7 +316,7 @@ func TestHeaderOfTwoPackets(t *testing.T) {
 	for i := range uint32(60) { // 24 bytes each in the header
 		call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: 40, Segment: synth.Mem(0x100+i, 8)})
 	}
-	both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		c.Client.Call(call)
 		_, whole := trees(t, w)
@@ -331,7 +332,7 @@ func TestHeaderOfTwoPackets(t *testing.T) {
 
 // TestMismatches: the tree of a Reply that rejects a version has the versions that the responder supports.
 func TestMismatches(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		c.RPC(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)})
 		c.RPC(synth.Getattr3(), synth.Reply{Deny: []uint32{0, 5, 6}})

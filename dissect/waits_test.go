@@ -13,29 +13,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
-
-// records dissects a capture of testdata and returns its records.
-func records(t *testing.T, name string) (transactions []*record.Transaction, connections []*record.Connection) {
-	t.Helper()
-	frames, _ := testkit.Frames(t, captures+name)
-	d := dissect.New(dissect.Handler{
-		Transaction: func(r *record.Transaction) error {
-			transactions = append(transactions, r.Clone())
-			return nil
-		},
-		Connection: func(r *record.Connection) error {
-			connections = append(connections, r.Clone())
-			return nil
-		},
-	}, dissect.Options{})
-	for i := range frames {
-		d.Frame(&frames[i])
-	}
-	d.Finish()
-	return transactions, connections
-}
 
 // TestRepeatsBelong: every retransmission is counted once, on the transaction that it belongs to
 // or on none, and the sum is the number that the connections count.
@@ -45,7 +25,7 @@ func TestRepeatsBelong(t *testing.T) {
 		"lab-retries42.pcap.zst": 72, "iwarp-nfs41.pcap.zst": 13, "rocev2-nfs41.pcap.zst": 0,
 	} {
 		t.Run(name, func(t *testing.T) {
-			transactions, connections := records(t, name)
+			transactions, connections := look.Records(t, captures+name)
 			var mine, nobodys, all int64
 			for _, r := range transactions {
 				mine += int64(r.Retransmitted)
@@ -89,7 +69,7 @@ func TestPacketsBelong(t *testing.T) {
 				d.Frame(&frames[i])
 			}
 			d.Finish()
-			transactions, connections := records(t, name)
+			transactions, connections := look.Records(t, captures+name)
 			var want int64
 			for _, c := range connections {
 				want += c.Retransmitted
@@ -140,7 +120,7 @@ func TestWaits(t *testing.T) {
 		{"lab-nfs40.pcap.zst", nil, append(repeats, record.CreditLimit)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			transactions, _ := records(t, c.name)
+			transactions, _ := look.Records(t, captures+c.name)
 			got := waits(transactions)
 			for _, reason := range c.some {
 				if got[reason] == 0 {
@@ -169,7 +149,7 @@ func TestWaits(t *testing.T) {
 // TestSlowest: in the slowest RPC of a lossy capture, 560 of 612 ms passed before the server
 // requested 10 bytes again, whose response had arrived out of order.
 func TestSlowest(t *testing.T) {
-	transactions, _ := records(t, "rocev2-loss42.pcap.zst")
+	transactions, _ := look.Records(t, captures+"rocev2-loss42.pcap.zst")
 	slowest := slices.MaxFunc(transactions, func(a, b *record.Transaction) int { return int(a.LatencyNS.Or(0) - b.LatencyNS.Or(0)) })
 	if slowest.XID != 0x4a5eb126 || len(slowest.Waits) != 1 || slowest.Retransmitted != 2 {
 		t.Fatalf("%v with waits %+v, %d repeats", slowest.XID, slowest.Waits, slowest.Retransmitted)
@@ -195,7 +175,7 @@ func TestWaitsOfNaks(t *testing.T) {
 		"rocev2-storm41.pcap.zst":         {record.RetransmitNak: 99},
 		"ends-stormall42-client.pcap.zst": {record.RetransmitNak: 6, record.RetransmitTimeout: 1},
 	} {
-		transactions, _ := records(t, name)
+		transactions, _ := look.Records(t, captures+name)
 		frames, _ := testkit.Frames(t, captures+name)
 		naks := map[record.WaitReason]int{}
 		for _, r := range transactions {
@@ -236,7 +216,7 @@ func TestEnds(t *testing.T) {
 		},
 		"rocev2-nfs41.pcap.zst": {"0 client disconnect 1583: 0 died, 0 repeats", "1 client disconnect 2581: 0 died, 0 repeats"},
 	} {
-		_, connections := records(t, name)
+		_, connections := look.Records(t, captures+name)
 		var got []string
 		for _, c := range connections {
 			e, known := c.Ended.Get()
@@ -252,7 +232,7 @@ func TestEnds(t *testing.T) {
 	}
 	ways := map[string]int{}
 	for _, name := range []string{"rocev2-errors.pcap.zst", "lab-iwarperrors.pcap.zst"} {
-		_, connections := records(t, name)
+		_, connections := look.Records(t, captures+name)
 		for _, c := range connections {
 			if e, known := c.Ended.Get(); known {
 				ways[fmt.Sprintf("%s %s %s", e.By.Or("?"), e.How, e.Reason.Or("-"))]++
@@ -272,7 +252,7 @@ func TestEnds(t *testing.T) {
 // TestWaitBeforeNak: a wait for a retransmission that a NAK requested begins with the copy that the
 // NAK refused. The receiver had not accepted that copy, so the time until the NAK is no progress.
 func TestWaitBeforeNak(t *testing.T) {
-	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
+	transactions, _ := look.Records(t, captures+"rocev2-storm41.pcap.zst")
 	for _, r := range transactions {
 		if r.XID != 0x0951d79c {
 			continue

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -26,29 +27,29 @@ func TestWho(t *testing.T) {
 		call.Cred = c
 		conn.RPC(call, synth.Getattr3Reply())
 	}
-	s := look(w)
+	s := look.At(w)
 	want := []string{"build7 1000 100", "build7 0 0", " 1001 100", "null null null", "null null null"}
-	for i, r := range s.transactions {
+	for i, r := range s.Transactions {
 		got := fmt.Sprintf("%v %v %v", text(r.Machine), text(r.UID), text(r.GID))
 		if got != want[i] || r.Principal.Known() {
 			t.Errorf("transaction %d is of %q, want %q", i, got, want[i])
 		}
 	}
-	if len(s.transactions) != len(want) {
-		t.Errorf("%d transactions", len(s.transactions))
+	if len(s.Transactions) != len(want) {
+		t.Errorf("%d transactions", len(s.Transactions))
 	}
 
 	w = synth.New()
 	conn = w.RoCE(synth.Options{})
 	conn.Connect()
 	conn.RPC(synth.Getattr3(), synth.Reply{Credits: synth.Zero, Results: synth.Getattr3Reply().Results})
-	s = look(w)
-	for _, f := range s.findings {
-		if c := s.connections[0]; f.Client != c.Client.Address || f.Server != c.Server.Address || !f.Client.Known() {
+	s = look.At(w)
+	for _, f := range s.Findings {
+		if c := s.Connections[0]; f.Client != c.Client.Address || f.Server != c.Server.Address || !f.Client.Known() {
 			t.Errorf("%s is between %v and %v, want %v and %v", f.Rule, text(f.Client), text(f.Server), text(c.Client.Address), text(c.Server.Address))
 		}
 	}
-	if len(s.findings) == 0 {
+	if len(s.Findings) == 0 {
 		t.Error("there is no finding")
 	}
 }
@@ -73,14 +74,14 @@ func TestClientOwner(t *testing.T) {
 	} {
 		conn.RPC(c, synth.CompoundReply())
 	}
-	s := look(w)
+	s := look.At(w)
 	want := []string{
 		"6f776e6572 0x18e9f672ab2fa448", "6964 0x18e9f672ab2fa449", "null null", "null null", "null null", "null null", "null null", "null null",
 	}
-	if len(s.transactions) != len(want) {
-		t.Fatalf("%d transactions", len(s.transactions))
+	if len(s.Transactions) != len(want) {
+		t.Fatalf("%d transactions", len(s.Transactions))
 	}
-	for i, r := range s.transactions {
+	for i, r := range s.Transactions {
 		if got := text(r.ClientOwner) + " " + text(r.BootVerifier); got != want[i] {
 			t.Errorf("transaction %d names the client %s, want %s", i, got, want[i])
 		}
@@ -96,9 +97,9 @@ func TestWriteVerifier(t *testing.T) {
 	conn.RPC(synth.Getattr3(), synth.Getattr3Reply())
 	conn.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpWrite(0, make([]byte, 9)), synth.OpGetAttr()), synth.CompoundReply(synth.ResPutRootFH(), synth.ResWrite(9), synth.ResGetAttr()))
 	conn.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpWrite(0, make([]byte, 9))), synth.CompoundReply(synth.ResPutRootFH()))
-	s := look(w)
+	s := look.At(w)
 	for i, want := range []string{"0x1122334455667788", "null", "0x1122334455667788", "null"} {
-		if got := text(s.transactions[i].WriteVerifier); got != want {
+		if got := text(s.Transactions[i].WriteVerifier); got != want {
 			t.Errorf("transaction %d: verifier %s, want %s", i, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"fmt"
@@ -12,21 +12,36 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
+
+// overTCP is a connection of NFS over TCP.
+func overTCP(w *synth.Wire) *synth.Conn {
+	return w.IWARP(synth.Options{Client: synth.End{Port: 900}, Server: synth.End{Port: 2049}})
+}
+
+// plainCall returns a GETATTR of NFS version 3, and plainReply its Reply.
+func plainCall(xid uint32) synth.XDR {
+	return synth.Call{XID: xid, Procedure: 1, Cred: synth.AuthSys(1, 2), Args: synth.XDR{}.Opaque([]byte("handle12")).Opaque(nil)}.Message()
+}
+
+func plainReply(xid uint32) synth.XDR {
+	return synth.Reply{XID: xid, Results: synth.XDR{}.Word(0).Opaque([]byte("yyyyyyyy"))}.Message()
+}
 
 // TestLostDatagrams: with two capture points, a lost Call or Reply over UDP is not delivered, and the retransmission
 // has the time of the first copy.
 func TestLostDatagrams(t *testing.T) {
 	w := synth.New()
 	c := overTCP(w)
-	call, reply := plainCall(7, 1, 0), plainReply(7, 8)
+	call, reply := plainCall(7), plainReply(7)
 	c.Client.Datagram(call) // lost
 	c.Client.Datagram(call)
 	c.Server.Datagram(reply) // lost
 	c.Client.Datagram(call)
 	c.Server.Datagram(reply)
-	c.Client.Datagram(plainCall(8, 1, 0)) // lost
+	c.Client.Datagram(plainCall(8)) // lost
 	const ms = 1_000_000
 	// Client is point 0, Server is point 1. Times in milliseconds.
 	sent := []int64{0, 700, 710, 1400, 1410, 2000}
@@ -96,9 +111,9 @@ var overTransports = map[string]func(w *synth.Wire) (side func(client bool) send
 		return func(client bool) sender {
 			return func() {
 				if xid[client]++; client {
-					c.Client.Records(plainCall(xid[client], 1, 0))
+					c.Client.Records(plainCall(xid[client]))
 				} else {
-					c.Server.Records(plainReply(xid[client], 8))
+					c.Server.Records(plainReply(xid[client]))
 				}
 			}
 		}, func() { c.Client.RST() }
@@ -119,54 +134,6 @@ func messages(c *synth.Conn) func(client bool) sender {
 			}
 		}
 	}
-}
-
-// atBothEnds passes frames to a dissector as captures at both ends show them, and returns transactions by their ids and
-// the rules of findings. The client sends the first frame. What arrives, arrives after 100 us.
-func atBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []record.Transaction, rules []string) {
-	t.Helper()
-	got, rules, _ = summaryAtBothEnds(t, w, lost)
-	return got, rules
-}
-
-// summaryAtBothEnds is atBothEnds with the summary, and with frames that were damaged on the way.
-func summaryAtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool, damaged ...*synth.Frame) (got []record.Transaction, rules []string, s *record.Summary) {
-	t.Helper()
-	d := dissect.New(dissect.Handler{
-		Transaction: func(r *record.Transaction) error {
-			got = append(got, *r.Clone())
-			return nil
-		},
-		Finding: func(f *record.Finding) error {
-			rules = append(rules, f.Rule)
-			return nil
-		},
-	}, dissect.Options{Points: []string{"client.pcap", "server.pcap"}})
-	client := [4]byte(w.Frames[0].Data[26:30])
-	for i, f := range w.Frames {
-		point := 1
-		if [4]byte(f.Data[26:30]) == client {
-			point = 0
-		}
-		at, n := f.Time, int64(i+1)
-		v := &capture.Seen{Point: point, Sent: at, SentPoint: point, SentNumber: n, ArrivedPoint: 1 - point, Fate: capture.FateLost}
-		if !lost[f] {
-			at += 1e5
-			v.Fate, v.Point, v.Arrived, v.ArrivedNumber = capture.FateDelivered, 1-point, at, n
-		}
-		if slices.Contains(damaged, f) {
-			v.Fate, v.BadChecksum = capture.FateCorrupted, true
-		}
-		if err := d.Frame(&capture.Frame{Time: at, Number: n, LinkType: 1, Length: f.Length, Data: f.Data, Seen: v}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := d.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(got, func(a, b record.Transaction) int { return int(a.ID - b.ID) })
-	return got, rules, s
 }
 
 // TestNeverDelivered: with two capture points, a Call of which no copy comes to the server before the connection ends is
@@ -198,7 +165,8 @@ func TestNeverDelivered(t *testing.T) {
 		repeated(call, 3, never)
 		w.Advance(10 * time.Millisecond)
 		abort()
-		got, rules := atBothEnds(t, w, lost)
+		both := look.AtBothEnds(t, w, lost)
+		got := both.Transactions
 		if len(got) != 4 {
 			t.Errorf("%s: %d transactions, want 4", name, len(got))
 			continue
@@ -215,7 +183,7 @@ func TestNeverDelivered(t *testing.T) {
 			{record.NoReply, true, 2, 1, record.DeliveryCertain},
 			{record.NoReply, false, 4, 3, record.DeliveryNotDelivered},
 		} {
-			r, n := &got[i], 0
+			r, n := got[i], 0
 			for _, e := range r.Timeline {
 				if e.Event == record.EventLost {
 					n++
@@ -230,8 +198,8 @@ func TestNeverDelivered(t *testing.T) {
 			t.Errorf("%s: latency %d, split %+v; want 4.4 s in the network to the server", name, latency, s)
 		}
 		count := map[string]int{}
-		for _, rule := range rules {
-			count[rule]++
+		for _, f := range both.Findings {
+			count[f.Rule]++
 		}
 		if count["retransmission-timeout"] != 6 || count["connection-lost"] != 1 || count["capture-incomplete"] != 0 {
 			t.Errorf("%s: findings %v", name, count)
@@ -257,7 +225,7 @@ func TestWaitsBeforeNeverDelivered(t *testing.T) {
 		w.Advance(10 * time.Millisecond)
 		abort()
 		var said []record.Delivery
-		got, _ := atBothEnds(t, w, lost)
+		got := look.AtBothEnds(t, w, lost).Transactions
 		for i := range got {
 			said = append(said, got[i].Call.Delivery)
 		}
@@ -286,7 +254,7 @@ func TestPathMTUOfNeverDelivered(t *testing.T) {
 	for _, f := range w.Frames[sent:] {
 		lost[f] = true
 	}
-	got, _ := atBothEnds(t, w, lost)
+	got := look.AtBothEnds(t, w, lost).Transactions
 	var said []string
 	for i := range got {
 		text := fmt.Sprintf("Call %s", got[i].Call.Delivery)
@@ -335,7 +303,7 @@ func TestConnectionKeys(t *testing.T) {
 		return found, without
 	}
 	for _, pair := range []string{"iw-twosided", "roce-oneway41", "roce-outage41"} {
-		path := "../testdata/ends/" + pair
+		path := "../../../testdata/ends/" + pair
 		client, _ := keys(path+"-client.pcap.zst", 0)
 		server, _ := keys(path+"-server.pcap.zst", 0)
 		if len(client) < 4 || !slices.Equal(slices.Sorted(maps.Keys(client)), slices.Sorted(maps.Keys(server))) {

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"bytes"
@@ -12,21 +12,11 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
-	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/internal/testkit/floods"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
-
-// observed holds all records of a wire, as text.
-type observed struct {
-	connections  []*record.Connection
-	transactions []*record.Transaction
-	findings     []*record.Finding
-	waits        []record.Wait // of operations
-	packets      []*record.Packet
-	summary      *record.Summary
-}
 
 // events returns a timeline as text.
 func events(timeline []record.Event) string {
@@ -38,61 +28,10 @@ func events(timeline []record.Event) string {
 	return b.String()
 }
 
-// collect returns a dissector that stores all its records.
-func collect(o dissect.Options) (*observed, *dissect.Dissector) {
-	s := &observed{}
-	return s, dissect.New(dissect.Handler{
-		Connection: func(r *record.Connection) error {
-			s.connections = append(s.connections, r.Clone())
-			return nil
-		},
-		Transaction: func(r *record.Transaction) error {
-			s.transactions = append(s.transactions, r.Clone())
-			return nil
-		},
-		Finding: func(r *record.Finding) error {
-			f := *r
-			s.findings = append(s.findings, &f)
-			return nil
-		},
-		Operation: func(r *record.RDMAOperation) error {
-			s.waits = append(s.waits, r.Clone().Waits...)
-			return nil
-		},
-		Packet: func(r *record.Packet) error {
-			p := *r
-			p.Nodes, p.Summary = nil, slices.Clone(r.Summary)
-			s.packets = append(s.packets, &p)
-
-			return nil
-		},
-	}, o)
-}
-
-func look(w *synth.Wire) *observed { return lookWith(w, dissect.Options{}) }
-
-func lookWith(w *synth.Wire, o dissect.Options) *observed {
-	s, d := collect(o)
-	for f := range testkit.Made(w.Frames) {
-		d.Frame(f)
-	}
-	s.summary, _ = d.Finish()
-	return s
-}
-
-// rules returns the rule ids of the findings, in order.
-func (s *observed) rules() string {
-	var ids []string
-	for _, f := range s.findings {
-		ids = append(ids, f.Rule)
-	}
-	return strings.Join(ids, " ")
-}
-
-// statuses returns the XIDs and statuses of the transactions, in order.
-func (s *observed) statuses() string {
+// states returns the XIDs and statuses of the transactions, in order.
+func states(s *look.Seen) string {
 	var all []string
-	for _, t := range s.transactions {
+	for _, t := range s.Transactions {
 		all = append(all, fmt.Sprintf("%x %s", uint32(t.XID), t.Status))
 	}
 	return strings.Join(all, ", ")
@@ -100,31 +39,31 @@ func (s *observed) statuses() string {
 
 // dangling returns a description of a record that names a connection without a record, or "" if
 // there is none.
-func (s *observed) dangling() string {
+func dangling(s *look.Seen) string {
 	ids := map[int]bool{}
-	for _, c := range s.connections {
+	for _, c := range s.Connections {
 		if ids[c.ID] {
 			return fmt.Sprintf("connection %d twice", c.ID)
 		}
 		ids[c.ID] = true
 	}
-	for _, t := range s.transactions {
+	for _, t := range s.Transactions {
 		if !ids[t.Connection] {
 			return fmt.Sprintf("transaction %d is of connection %d", t.ID, t.Connection)
 		}
 	}
-	for _, f := range s.findings {
+	for _, f := range s.Findings {
 		if id, known := f.Connection.Get(); known && !ids[id] {
 			return fmt.Sprintf("finding %s is of connection %d", f.Rule, id)
 		}
 	}
-	for _, p := range s.packets {
+	for _, p := range s.Packets {
 		if id, known := p.Connection.Get(); known && !ids[id] {
 			return fmt.Sprintf("packet %d is of connection %d", p.Number, id)
 		}
 	}
-	if s.summary.Connections != len(ids) {
-		return fmt.Sprintf("the summary says %d connections, there are %d records", s.summary.Connections, len(ids))
+	if s.Summary.Connections != len(ids) {
+		return fmt.Sprintf("the summary says %d connections, there are %d records", s.Summary.Connections, len(ids))
 	}
 	return ""
 }
@@ -138,33 +77,21 @@ func moved(t *record.Transaction) string {
 	return strings.Join(all, ", ")
 }
 
-// expect compares the findings, the transactions, and the bytes that moved in the first one, with
+// tells compares the findings, the transactions, and the bytes that moved in the first one, with
 // the expected ones. No record may name a connection without a record.
-func (s *observed) expect(t *testing.T, rules, statuses string) {
+func tells(t *testing.T, s *look.Seen, rules, statuses string) {
 	t.Helper()
-	if got := s.rules(); got != rules {
+	if got := s.Rules(); got != rules {
 		t.Errorf("findings %q, want %q", got, rules)
-		for _, f := range s.findings {
+		for _, f := range s.Findings {
 			t.Log(f.Packet, f.Message)
 		}
 	}
-	if got := s.statuses(); got != statuses {
+	if got := states(s); got != statuses {
 		t.Errorf("transactions %q, want %q", got, statuses)
 	}
-	if what := s.dangling(); what != "" {
+	if what := dangling(s); what != "" {
 		t.Error(what)
-	}
-}
-
-var transports = map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
-
-// both runs a test on a connection of each transport.
-func both(t *testing.T, o synth.Options, test func(t *testing.T, w *synth.Wire, c *synth.Conn)) {
-	for name, open := range transports {
-		t.Run(name, func(t *testing.T) {
-			w := synth.New()
-			test(t, w, open(w, o))
-		})
 	}
 }
 
@@ -207,12 +134,12 @@ func TestOneKeySpaceATransport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := synth.New()
 			row(w)
-			s := look(w)
-			if what := s.dangling(); what != "" {
+			s := look.At(w)
+			if what := dangling(s); what != "" {
 				t.Error(what)
 			}
 			transports := map[string]bool{}
-			for _, c := range s.connections {
+			for _, c := range s.Connections {
 				transports[c.Transport] = true
 			}
 			if len(transports) != 2 {
@@ -241,12 +168,12 @@ func TestMarkerInLength(t *testing.T) {
 			c.Server.Reply(synth.NullReply())
 			c.Client.Ack()
 		}
-		s := look(w)
-		if what := s.dangling(); what != "" {
+		s := look.At(w)
+		if what := dangling(s); what != "" {
 			t.Fatalf("%d bytes missing: %s", missing, what)
 		}
-		if len(s.transactions) < 4 {
-			t.Fatalf("%d bytes missing: %s", missing, s.statuses())
+		if len(s.Transactions) < 4 {
+			t.Fatalf("%d bytes missing: %s", missing, states(s))
 		}
 	}
 }
@@ -255,7 +182,7 @@ func TestMarkerInLength(t *testing.T) {
 // the path MTU of the handshake.
 func TestWriteOfSmallPackets(t *testing.T) {
 	for _, size := range []int{256, 1024, 4096} {
-		both(t, synth.Options{MTU: 4096}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		look.Both(t, synth.Options{MTU: 4096}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			call := synth.Read3(0, 10000).Offer(synth.Mem(0xa1, 10000))
 			c.Client.Call(call)
@@ -263,13 +190,13 @@ func TestWriteOfSmallPackets(t *testing.T) {
 			c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 10000), synth.PacketSize(size))
 			c.Server.Reply(synth.Read3Reply(make([]byte, 10000)).Invalidating(0xa1).To(call))
 			c.Client.Ack()
-			s := look(w)
+			s := look.At(w)
 			rules := ""
 			if size < 4096 && strings.Contains(t.Name(), "RoCE") {
 				rules = "path-mtu-unused"
 			}
-			s.expect(t, rules, "1 complete")
-			if got := moved(s.transactions[0]); got != "write 10000" {
+			tells(t, s, rules, "1 complete")
+			if got := moved(s.Transactions[0]); got != "write 10000" {
 				t.Errorf("packets of %d: moved %s", size, got)
 			}
 		})
@@ -280,7 +207,7 @@ func TestWriteOfSmallPackets(t *testing.T) {
 func TestWriteOverSegments(t *testing.T) {
 	for _, n := range []int{2, 3, 20, 40} { // These segments share the handle.
 		for _, at := range []int{0, 1, 4095} { // A second Write of the same data begins there.
-			both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			look.Both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				c.Connect()
 				var list []rpcrdma.Segment
 				for i := range n {
@@ -295,9 +222,9 @@ func TestWriteOverSegments(t *testing.T) {
 				c.Server.Write(0xa1, 0x10000+uint64(at), make([]byte, n*4096-at))
 				c.Server.Reply(synth.Read3Reply(make([]byte, n*4096)).Invalidating(0xa1).To(call))
 				c.Client.Ack()
-				s := look(w)
-				s.expect(t, "", "1 complete")
-				if got, want := moved(s.transactions[0]), strings.TrimSuffix(strings.Repeat("write 4096, ", n), ", "); got != want {
+				s := look.At(w)
+				tells(t, s, "", "1 complete")
+				if got, want := moved(s.Transactions[0]), strings.TrimSuffix(strings.Repeat("write 4096, ", n), ", "); got != want {
 					t.Errorf("%d segments, second Write at %d: moved %s", n, at, got)
 				}
 			})
@@ -324,9 +251,9 @@ func TestResponsesOutOfOrder(t *testing.T) {
 	r.RespondPackets(data, 4, 8)
 	r.RespondPackets(data, 2, 4)
 	c.Server.Reply(synth.Write3Reply(8192).Invalidating(0xa1))
-	s := look(w)
-	s.expect(t, "", "1 complete")
-	if got := moved(s.transactions[0]); got != "read 4096, read 4096" {
+	s := look.At(w)
+	tells(t, s, "", "1 complete")
+	if got := moved(s.Transactions[0]); got != "read 4096, read 4096" {
 		t.Errorf("moved %s", got)
 	}
 }
@@ -343,9 +270,9 @@ func TestUnreliable(t *testing.T) {
 	}
 	w.Drop(sends[1]...)
 	w.Swap(sends[3][0], sends[4][0])
-	s := look(w)
-	s.expect(t, "capture-incomplete capture-incomplete", "1 no_reply, 3 no_reply, 5 no_reply")
-	if x := s.connections[0]; x.NotCaptured != 2 || x.OutOfOrder != 1 || x.Retransmitted != 0 {
+	s := look.At(w)
+	tells(t, s, "capture-incomplete capture-incomplete", "1 no_reply, 3 no_reply, 5 no_reply")
+	if x := s.Connections[0]; x.NotCaptured != 2 || x.OutOfOrder != 1 || x.Retransmitted != 0 {
 		t.Errorf("%d lost, %d out of order, %d again", x.NotCaptured, x.OutOfOrder, x.Retransmitted)
 	}
 }
@@ -365,9 +292,9 @@ func TestReorderedRequests(t *testing.T) {
 	w.Swap(writes[1], writes[6])
 	w.Swap(writes[3], reply[0])
 	c.Client.Ack()
-	s := look(w)
-	s.expect(t, "", "1 complete, 2 complete")
-	if got, x := moved(s.transactions[1]), s.connections[0]; got != "write 8192" || x.NotCaptured != 0 || x.OutOfOrder == 0 || x.Retransmitted != 0 {
+	s := look.At(w)
+	tells(t, s, "", "1 complete, 2 complete")
+	if got, x := moved(s.Transactions[1]), s.Connections[0]; got != "write 8192" || x.NotCaptured != 0 || x.OutOfOrder == 0 || x.Retransmitted != 0 {
 		t.Errorf("moved %s, %d lost, %d out of order, %d again", got, x.NotCaptured, x.OutOfOrder, x.Retransmitted)
 	}
 }
@@ -384,16 +311,16 @@ func TestReuseByPSN(t *testing.T) {
 	for range 2 {
 		c.RPC(synth.Getattr3(), synth.Getattr3Reply())
 	}
-	s := look(w)
-	s.expect(t, "", "1 complete, 2 complete, 3 complete, 4 complete, 5 complete")
-	if len(s.connections) != 2 || s.connections[0].State() != string(record.EndReused) {
-		t.Errorf("%d connections, the first ended by %v", len(s.connections), s.connections[0].State())
+	s := look.At(w)
+	tells(t, s, "", "1 complete, 2 complete, 3 complete, 4 complete, 5 complete")
+	if len(s.Connections) != 2 || s.Connections[0].State() != string(record.EndReused) {
+		t.Errorf("%d connections, the first ended by %v", len(s.Connections), s.Connections[0].State())
 	}
 }
 
 // TestWritesAfterLoss: packets that are missing from the capture cause no error against a side.
 func TestWritesAfterLoss(t *testing.T) {
-	both(t, synth.Options{MTU: 1024, ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{MTU: 1024, ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		call := synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192))
 		missed := c.Client.Call(synth.Read3(0, 8192).Offer(synth.Mem(0xb1, 8192)))
@@ -406,13 +333,13 @@ func TestWritesAfterLoss(t *testing.T) {
 		c.Client.Ack()
 		w.Drop(missed...)
 		w.Drop(writes[2])
-		s := look(w)
-		for _, f := range s.findings {
+		s := look.At(w)
+		for _, f := range s.Findings {
 			if f.Severity == record.Error {
 				t.Errorf("packets are missing from the capture, but there is an error: %s: %s", f.Rule, f.Message)
 			}
 		}
-		if got := moved(s.transactions[0]); got != "write 8192" {
+		if got := moved(s.Transactions[0]); got != "write 8192" {
 			t.Errorf("moved %s", got)
 		}
 	})
@@ -421,7 +348,7 @@ func TestWritesAfterLoss(t *testing.T) {
 // TestRefusedWrite: a refused Write has moved the data before the refused packet, and the ladder
 // of its transaction is in the order of time.
 func TestRefusedWrite(t *testing.T) {
-	refused := func(acknowledged bool) *observed {
+	refused := func(acknowledged bool) *look.Seen {
 		w := synth.New()
 		c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
 		c.Connect()
@@ -435,20 +362,20 @@ func TestRefusedWrite(t *testing.T) {
 			c.Client.Ack()
 		}
 		c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN(first+3))
-		return look(w)
+		return look.At(w)
 	}
 	s := refused(false)
-	s.expect(t, "remote-error-nak reply-not-delivered", "1 no_reply")
-	if got := moved(s.transactions[0]); got != "write 3072" {
+	tells(t, s, "remote-error-nak reply-not-delivered", "1 no_reply")
+	if got := moved(s.Transactions[0]); got != "write 3072" {
 		t.Errorf("moved %s, want the 3072 bytes before the packet that is refused", got)
 	}
-	ordered(t, s.transactions[0])
+	ordered(t, s.Transactions[0])
 	t.Run("a late copy, after the Reply was acknowledged", func(t *testing.T) {
-		refused(true).expect(t, "remote-error-nak", "1 complete")
+		tells(t, refused(true), "remote-error-nak", "1 complete")
 	})
 	t.Run("at its first packet", func(t *testing.T) {
 		s := lookAt(t, "rocev2-chimera-overrun42.pcap")
-		for _, x := range s.transactions {
+		for _, x := range s.Transactions {
 			ordered(t, x)
 			if x.XID == 0x882052db {
 				if got := moved(x); strings.Trim(got, "wrdite0ply, ") != "" {
@@ -467,11 +394,11 @@ func ordered(t *testing.T, x *record.Transaction) {
 }
 
 // lookAt dissects a capture.
-func lookAt(t *testing.T, name string) *observed {
+func lookAt(t *testing.T, name string) *look.Seen {
 	t.Helper()
-	s, d := collect(dissect.Options{})
+	s, d := look.Collect(dissect.Options{})
 	var err error
-	if s.summary, err = d.Run(t.Context(), open(t, name+".zst")); err != nil {
+	if s.Summary, err = d.Run(t.Context(), open(t, name+".zst")); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -480,7 +407,7 @@ func lookAt(t *testing.T, name string) *observed {
 // TestRetransmittedOnTheNextConnection: a Call whose Reply was refused is retransmitted on the
 // next connection, and on the one after it.
 func TestRetransmittedOnTheNextConnection(t *testing.T) {
-	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, first *synth.Conn) {
+	look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, first *synth.Conn) {
 		o := first.Options
 		const n = 30
 		for i := range n {
@@ -488,7 +415,7 @@ func TestRetransmittedOnTheNextConnection(t *testing.T) {
 			if i > 0 {
 				o.Client = synth.End{Addr: first.Client.Addr}
 				o.Server = synth.End{Addr: first.Server.Addr, Port: first.Server.Port}
-				c = transports[map[bool]string{true: "iWARP", false: "RoCE"}[t.Name() == "TestRetransmittedOnTheNextConnection/iWARP"]](w, o)
+				c = look.Transports[map[bool]string{true: "iWARP", false: "RoCE"}[t.Name() == "TestRetransmittedOnTheNextConnection/iWARP"]](w, o)
 			}
 			c.Connect()
 			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096)).OfferReply(synth.Mem(0xa2, 4096))
@@ -502,12 +429,12 @@ func TestRetransmittedOnTheNextConnection(t *testing.T) {
 			w.Swap(w.Frames[len(w.Frames)-1], w.Frames[len(w.Frames)-2]) // The Reply was still on its way.
 			w.Advance(1e7)
 		}
-		s := look(w)
-		if len(s.transactions) != n {
-			t.Fatalf("%d transactions", len(s.transactions))
+		s := look.At(w)
+		if len(s.Transactions) != n {
+			t.Fatalf("%d transactions", len(s.Transactions))
 		}
-		for i, x := range s.transactions {
-			if id, known := x.RetransmitOf.Get(); known != (i > 0) || known && id != s.transactions[i-1].ID {
+		for i, x := range s.Transactions {
+			if id, known := x.RetransmitOf.Get(); known != (i > 0) || known && id != s.Transactions[i-1].ID {
 				t.Errorf("transaction %d: retransmit_of %v", i, x.RetransmitOf)
 			}
 			if x.ReplyChunk != nil && x.ReplyChunk.Segments[0].ReturnedLength.Known() {
@@ -518,7 +445,7 @@ func TestRetransmittedOnTheNextConnection(t *testing.T) {
 	t.Run("noreplychunk3", func(t *testing.T) {
 		s := lookAt(t, "rocev2-chimera-noreplychunk3.pcap")
 		byXID, chains := map[record.Hex32]int64{}, 0
-		for _, x := range s.transactions {
+		for _, x := range s.Transactions {
 			id, known := x.RetransmitOf.Get()
 			before, again := byXID[x.XID]
 			if again {
@@ -546,15 +473,15 @@ func TestRetransmittedOnTheNextConnection(t *testing.T) {
 // TestReturnedLengthIsUnknown: if a Reply contains no Reply chunk, the returned length is unknown
 // and not 0.
 func TestReturnedLengthIsUnknown(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		call := synth.Getattr3().OfferReply(synth.Mem(0xa1, 4096))
 		c.Client.Call(call)
 		reply := synth.Getattr3Reply().To(call)
 		reply.ReplyChunk = nil
 		c.Server.Reply(reply)
-		s := look(w)
-		if x := s.transactions[0]; x.ReplyChunk == nil || x.ReplyChunk.Segments[0].ReturnedLength.Known() {
+		s := look.At(w)
+		if x := s.Transactions[0]; x.ReplyChunk == nil || x.ReplyChunk.Segments[0].ReturnedLength.Known() {
 			t.Errorf("Reply chunk %+v", x.ReplyChunk)
 		}
 	})
@@ -563,17 +490,17 @@ func TestReturnedLengthIsUnknown(t *testing.T) {
 // TestRejected: a rejection cites the document of its transport, and no value counts as
 // negotiated.
 func TestRejected(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Reject()
-		s := look(w)
-		if len(s.findings) != 1 {
-			t.Fatalf("findings %s", s.rules())
+		s := look.At(w)
+		if len(s.Findings) != 1 {
+			t.Fatalf("findings %s", s.Rules())
 		}
-		want := map[bool]string{true: "RFC 5044 s.7.1", false: "IBTA"}[s.connections[0].Transport == "iWARP"]
-		if f := s.findings[0]; !strings.HasPrefix(f.Section, want) || !strings.HasPrefix(f.Rule, "connection-rejected") {
+		want := map[bool]string{true: "RFC 5044 s.7.1", false: "IBTA"}[s.Connections[0].Transport == "iWARP"]
+		if f := s.Findings[0]; !strings.HasPrefix(f.Section, want) || !strings.HasPrefix(f.Rule, "connection-rejected") {
 			t.Errorf("%s cites %s, want %s", f.Rule, f.Section, want)
 		}
-		if v := s.connections[0].RemoteInvalidation; v.Known() {
+		if v := s.Connections[0].RemoteInvalidation; v.Known() {
 			t.Errorf("remote invalidation %v", v)
 		}
 	})
@@ -587,7 +514,7 @@ func TestSections(t *testing.T) {
 		"iWARP": "retransmission-timeout: RFC 6298 s.5, capture-incomplete: RFC 9293 s.3.4, " +
 			"terminate: RFC 5040 s.4.8, reply-not-delivered: RFC 5040 s.4.8",
 	}
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		call := c.Client.Call(synth.Getattr3())
 		w.Advance(500 * time.Millisecond)
 		w.Retransmit(call...)
@@ -600,14 +527,14 @@ func TestSections(t *testing.T) {
 		c.Client.Call(synth.Null())
 		c.Server.Reply(synth.NullReply())
 		c.Client.Refuse()
-		s := look(w)
+		s := look.At(w)
 		var got []string
-		for _, f := range s.findings {
+		for _, f := range s.Findings {
 			if f.Rule != "connection-lost" {
 				got = append(got, f.Rule+": "+f.Section)
 			}
 		}
-		if transport := s.connections[0].Transport; strings.Join(got, ", ") != want[transport] {
+		if transport := s.Connections[0].Transport; strings.Join(got, ", ") != want[transport] {
 			t.Errorf("%s: %q, want %q", transport, got, want[transport])
 		}
 	})
@@ -629,8 +556,8 @@ func TestMessageInDisorder(t *testing.T) {
 	for i := range f[:n/2] { // The times stay in order.
 		f[i].Time, f[n-1-i].Time = f[n-1-i].Time, f[i].Time
 	}
-	s := look(w)
-	call := s.transactions[len(s.transactions)-1].Call
+	s := look.At(w)
+	call := s.Transactions[len(s.Transactions)-1].Call
 	last := f[n-1]
 	if n != 2 || call == nil || call.Packet != int64(begin+n) || call.LastPacket != call.Packet || call.Time != record.Time(last.Time) || call.LastTime != call.Time {
 		t.Errorf("a Call of %d packets behind packet %d: %+v", n, begin, call)
@@ -641,7 +568,7 @@ func TestMessageInDisorder(t *testing.T) {
 // causes no error. A Write to memory that no Call exposes does.
 func TestTouchBeforeCall(t *testing.T) {
 	for handle, want := range map[uint32]string{0xa1: "", 0xa2: "rdma-outside-exposed-memory"} {
-		both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			c.RPC(synth.Null(), synth.NullReply())
 			open := synth.Read3(0, 4096).Offer(synth.Mem(0xb1, 4096))
@@ -652,8 +579,8 @@ func TestTouchBeforeCall(t *testing.T) {
 			c.Server.Write(handle, call.Writes[0][0].Offset, make([]byte, 64))
 			c.Client.Call(call)
 			c.Server.Ack()
-			if s := look(w); s.rules() != want {
-				t.Errorf("a Write to 0x%x: findings %q, want %q", handle, s.rules(), want)
+			if s := look.At(w); s.Rules() != want {
+				t.Errorf("a Write to 0x%x: findings %q, want %q", handle, s.Rules(), want)
 			}
 		})
 	}
@@ -673,7 +600,7 @@ func TestMarkersBehindLoss(t *testing.T) {
 			c.Server.Reply(synth.Write3Reply(400).To(call))
 		}
 		w.Frames = slices.Delete(w.Frames, lost, lost+1)
-		for _, f := range look(w).findings {
+		for _, f := range look.At(w).Findings {
 			if f.Severity == record.Error {
 				t.Errorf("without frame %d: %s: %s", lost+1, f.Rule, f.Message)
 			}
@@ -684,7 +611,7 @@ func TestMarkersBehindLoss(t *testing.T) {
 // TestServerAnswersAfterDREQ: packets after the DREQ belong to the closing connection and violate
 // no rule.
 func TestServerAnswersAfterDREQ(t *testing.T) {
-	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		var calls []synth.Call
 		for i := range 3 {
@@ -715,10 +642,10 @@ func TestServerAnswersAfterDREQ(t *testing.T) {
 		again := synth.Read3Reply(make([]byte, 4096)).Invalidating(0xa1).To(calls[0])
 		c.Server.Write(0xa1, calls[0].Writes[0][0].Offset, make([]byte, 4096))
 		c.Server.Reply(again)
-		s := look(w)
-		if len(s.connections) != 1 || s.rules() != "" {
-			t.Errorf("%d connections, findings %s", len(s.connections), s.rules())
-			for _, f := range s.findings {
+		s := look.At(w)
+		if len(s.Connections) != 1 || s.Rules() != "" {
+			t.Errorf("%d connections, findings %s", len(s.Connections), s.Rules())
+			for _, f := range s.Findings {
 				t.Log(f.Message)
 			}
 		}
@@ -751,10 +678,10 @@ func TestRepeatedWrite(t *testing.T) {
 		c.Server.Reply(synth.Read3Reply(make([]byte, 4096)).Invalidating(call.Writes[0][0].Handle).To(call))
 	}
 	c.Client.Ack()
-	s := look(w)
-	s.expect(t, "", "1 complete, 10 complete, 11 complete, 12 complete, 13 complete")
+	s := look.At(w)
+	tells(t, s, "", "1 complete, 10 complete, 11 complete, 12 complete, 13 complete")
 	for i, want := range []int{0, 2, 0, 1} {
-		x := s.transactions[i+1]
+		x := s.Transactions[i+1]
 		naks := 0
 		for _, e := range x.Timeline {
 			if e.Event == record.EventNak {
@@ -808,16 +735,16 @@ func TestBadICRC(t *testing.T) {
 			c.Connect()
 			rpc(c)
 			damage(w, c)
-			s := look(w)
-			if len(s.connections) != 1 || s.summary.ICRCBad != 1 || s.connections[0].Ended.Known() {
-				t.Errorf("there are %d connections, %d packets with a bad ICRC, and the first ended: %t; want one that goes on, and one such packet", len(s.connections), s.summary.ICRCBad, s.connections[0].Ended.Known())
+			s := look.At(w)
+			if len(s.Connections) != 1 || s.Summary.ICRCBad != 1 || s.Connections[0].Ended.Known() {
+				t.Errorf("there are %d connections, %d packets with a bad ICRC, and the first ended: %t; want one that goes on, and one such packet", len(s.Connections), s.Summary.ICRCBad, s.Connections[0].Ended.Known())
 			}
-			for _, x := range s.transactions {
+			for _, x := range s.Transactions {
 				if x.Status != record.Complete || len(x.Findings) > 0 {
 					t.Errorf("the RPC %v is %s with the findings %q; want it complete and without any", x.XID, x.Status, x.Findings)
 				}
 			}
-			if got := strings.TrimSpace(strings.ReplaceAll(s.rules(), "icrc-bad", "")); got != "" {
+			if got := strings.TrimSpace(strings.ReplaceAll(s.Rules(), "icrc-bad", "")); got != "" {
 				t.Errorf("findings %s", got)
 			}
 		})
@@ -829,7 +756,7 @@ func TestBadICRC(t *testing.T) {
 func TestIDsNeverDangle(t *testing.T) {
 	for name, o := range map[string]dissect.Options{"": {}, "little memory": {Memory: 1 << 16}} {
 		for _, pause := range []int64{0, 3e9} { // The halves are joined before their ids are final, or too late.
-			both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				var rest []*synth.Frame
 				for i := range 40 {
 					c.RPC(synth.Read3(0, 4096).Offer(synth.Mem(uint32(i)+1, 4096)), synth.Read3Reply(make([]byte, 4096)).Invalidating(uint32(i)+1))
@@ -846,12 +773,12 @@ func TestIDsNeverDangle(t *testing.T) {
 				}
 				w.Keep(func(f *synth.Frame) bool { return f.From == c.Client })
 				w.Frames = append(w.Frames, rest...)
-				s := lookWith(w, o)
-				if what := s.dangling(); what != "" {
+				s := look.With(w, o)
+				if what := dangling(s); what != "" {
 					t.Errorf("%s, %d ns apart: %s", name, pause, what)
 				}
 				packets := int64(0)
-				for _, c := range s.connections {
+				for _, c := range s.Connections {
 					packets += c.Packets
 				}
 				if packets != int64(len(w.Frames)) && name == "" && !strings.Contains(t.Name(), "iWARP") {
@@ -874,11 +801,11 @@ func TestJoinedFigures(t *testing.T) {
 	call.XID = 77
 	c.Client.Call(call)
 	c.Server.Reply(synth.Write3Reply(4096).To(call).Invalidating(0xa2))
-	s := look(w)
-	if len(s.connections) != 1 {
-		t.Errorf("%d connections, want the halves to be one", len(s.connections))
+	s := look.At(w)
+	if len(s.Connections) != 1 {
+		t.Errorf("%d connections, want the halves to be one", len(s.Connections))
 	}
-	got := s.connections[0].Invalidation.Or(record.InvalidationFigures{})
+	got := s.Connections[0].Invalidation.Or(record.InvalidationFigures{})
 	want := record.InvalidationFigures{
 		Style: record.RespondersChoice, HandleChoice: record.Some(record.ChoiceOnly), ChunkReplies: 1, InvalidatingReplies: 1, MixedDirectionCalls: 1,
 	}
@@ -899,8 +826,8 @@ func TestHeldIsNotAtHand(t *testing.T) {
 	c.Server.NextPSN++ // This packet is missing from the capture.
 	c.Server.Reply(synth.Getattr3Reply().To(first))
 	response := c.Server.ReadRequest(0xa1, second.Reads[0].Offset, 100).Respond(make([]byte, 100))
-	s := look(w)
-	for _, p := range s.packets {
+	s := look.At(w)
+	for _, p := range s.Packets {
 		if p.Number == int64(slices.Index(w.Frames, response[0])+1) && (p.RDMAOperation != "RDMA Read" || p.XID.Or(0) != record.Hex32(second.XID)) {
 			t.Errorf("the response is %q of XID %v, marks %v", p.RDMAOperation, p.XID, p.Marks)
 		}
@@ -910,7 +837,7 @@ func TestHeldIsNotAtHand(t *testing.T) {
 // TestAfterAPause: records after a pause of several seconds wait as long as others: a Reply for
 // its acknowledgement, and a half connection for the other half.
 func TestAfterAPause(t *testing.T) {
-	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		call := synth.Getattr3()
 		c.Client.Call(call)
@@ -920,9 +847,9 @@ func TestAfterAPause(t *testing.T) {
 		w.Advance(time.Millisecond)
 		w.Retransmit(reply...)
 		c.Client.Ack()
-		s := look(w)
-		s.expect(t, "", "1 complete")
-		x := s.transactions[0]
+		s := look.At(w)
+		tells(t, s, "", "1 complete")
+		x := s.Transactions[0]
 		if !slices.ContainsFunc(x.Timeline, func(e record.Event) bool { return e.Event == record.EventAck }) || x.Retransmitted != 1 {
 			t.Errorf("%d packets were sent again, want the timeline to say so: %s", x.Retransmitted, events(x.Timeline))
 		}
@@ -932,18 +859,18 @@ func TestAfterAPause(t *testing.T) {
 // TestTrailer: an Ethernet trailer or FCS is not payload. The tests of package link have more
 // cases.
 func TestTrailerIsNoPayload(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		c.RPC(synth.Write3(0, make([]byte, 1000)).Reduce(0xa1), synth.Write3Reply(1000).Invalidating(0xa1))
-		plain := look(w)
+		plain := look.At(w)
 		for _, f := range w.Frames {
 			f.Data = append(slices.Clone(f.Data), 1, 2, 3, 4)
 			f.Length += 4
 		}
-		s := look(w)
-		s.expect(t, "", "1 complete")
-		if s.summary.ICRCBad != 0 || fmt.Sprintf("%+v", *s.transactions[0].Call) != fmt.Sprintf("%+v", *plain.transactions[0].Call) {
-			t.Errorf("%d bad CRCs; %+v", s.summary.ICRCBad, s.transactions[0].Call)
+		s := look.At(w)
+		tells(t, s, "", "1 complete")
+		if s.Summary.ICRCBad != 0 || fmt.Sprintf("%+v", *s.Transactions[0].Call) != fmt.Sprintf("%+v", *plain.Transactions[0].Call) {
+			t.Errorf("%d bad CRCs; %+v", s.Summary.ICRCBad, s.Transactions[0].Call)
 		}
 	})
 }
@@ -960,12 +887,12 @@ func TestWraps(t *testing.T) {
 		r := c.Server.ReadRequest(0xa1, call.Reads[0].Offset, math.MaxUint32)
 		r.RespondPackets(make([]byte, 1<<16), 0, 4)
 		c.Client.Ack()
-		s := look(w)
-		if x := s.transactions[0]; moved(x) != fmt.Sprintf("read %d", 4*c.Options.MTU) || s.connections[0].OutOfOrder != 0 || s.connections[0].Retransmitted != 0 {
-			t.Errorf("moved %s, %d out of order, %d again", moved(x), s.connections[0].OutOfOrder, s.connections[0].Retransmitted)
+		s := look.At(w)
+		if x := s.Transactions[0]; moved(x) != fmt.Sprintf("read %d", 4*c.Options.MTU) || s.Connections[0].OutOfOrder != 0 || s.Connections[0].Retransmitted != 0 {
+			t.Errorf("moved %s, %d out of order, %d again", moved(x), s.Connections[0].OutOfOrder, s.Connections[0].Retransmitted)
 		}
 	})
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		top := rpcrdma.Segment{Handle: 0xa1, Length: 4096, Offset: math.MaxUint64 - 4095}
 		call := synth.Read3(0, 4096).Offer(top)
@@ -973,11 +900,11 @@ func TestWraps(t *testing.T) {
 		c.Server.Write(0xa1, top.Offset, make([]byte, 4096))
 		c.Server.Write(0xa1, math.MaxUint64-2047, make([]byte, 4096)) // This is beyond the end of the address space.
 		c.Server.Write(0xa1, 0, make([]byte, 16))
-		s := look(w)
-		if got := moved(s.transactions[0]); got != "write 4096" {
+		s := look.At(w)
+		if got := moved(s.Transactions[0]); got != "write 4096" {
 			t.Errorf("moved %s", got)
 		}
-		if got := s.rules(); got != "rdma-outside-exposed-memory rdma-outside-exposed-memory" {
+		if got := s.Rules(); got != "rdma-outside-exposed-memory rdma-outside-exposed-memory" {
 			t.Errorf("findings %q", got)
 		}
 	})
@@ -1054,23 +981,23 @@ func TestLimits(t *testing.T) {
 				w := synth.New()
 				row.make(w)
 				o := dissect.Options{Memory: row.memory}
-				s := lookWith(w, o)
-				if s.summary.Evicted[row.kind] == 0 {
-					t.Fatalf("limits reached: %v", s.summary.Evicted)
+				s := look.With(w, o)
+				if s.Summary.Evicted[row.kind] == 0 {
+					t.Fatalf("limits reached: %v", s.Summary.Evicted)
 				}
 				told := 0
-				for _, f := range s.findings {
+				for _, f := range s.Findings {
 					if f.Rule == "memory-limit-reached" {
 						told++
 					}
 				}
-				if told != len(s.summary.Evicted) {
-					t.Errorf("%d findings for %v", told, s.summary.Evicted)
+				if told != len(s.Summary.Evicted) {
+					t.Errorf("%d findings for %v", told, s.Summary.Evicted)
 				}
-				if what := s.dangling(); what != "" {
+				if what := dangling(s); what != "" {
 					t.Error(what)
 				}
-				all := fmt.Sprintf("%v %s %s", s.summary.Evicted, s.statuses(), s.rules())
+				all := fmt.Sprintf("%v %s %s", s.Summary.Evicted, states(s), s.Rules())
 				if before != "" && all != before {
 					t.Errorf("another time it is\n%s, not\n%s", all, before)
 				}

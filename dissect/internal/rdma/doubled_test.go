@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"cmp"
@@ -54,7 +54,7 @@ var doubledCaptures = []string{"captures/rocev2-nfs41", "captures/rocev2-ipv6-nf
 // retransmitted.
 func TestDoubled(t *testing.T) {
 	for _, name := range doubledCaptures {
-		frames, _ := testkit.Frames(t, "../testdata/"+name+".pcap.zst")
+		frames, _ := testkit.Frames(t, "../../../testdata/"+name+".pcap.zst")
 		once := seeing(t, frames)
 		if once.summary.Doubled != 0 || once.summary.Disordered != 0 {
 			t.Errorf("%s: %d second copies, %d packets in disorder", name, once.summary.Doubled, once.summary.Disordered)
@@ -79,7 +79,7 @@ func TestDoubled(t *testing.T) {
 // TestDisordered: packets that are not in the order of their times are counted if that concerns the order of one sender.
 func TestDisordered(t *testing.T) {
 	for _, name := range doubledCaptures[:3] {
-		frames, _ := testkit.Frames(t, "../testdata/"+name+".pcap.zst")
+		frames, _ := testkit.Frames(t, "../../../testdata/"+name+".pcap.zst")
 		for i := 10; i+20 < len(frames); i += 20 { // a packet comes some packets later
 			f := frames[i]
 			copy(frames[i:], frames[i+1:i+8])
@@ -89,7 +89,7 @@ func TestDisordered(t *testing.T) {
 			t.Errorf("%s: %d of %d packets in disorder", name, s.Disordered, s.Packets)
 		}
 	}
-	frames, _ := testkit.Frames(t, "../testdata/"+doubledCaptures[0]+".pcap.zst")
+	frames, _ := testkit.Frames(t, "../../../testdata/"+doubledCaptures[0]+".pcap.zst")
 	for i := range frames { // as several queues of an adapter have it
 		frames[i].Time -= int64(i%2) * 3_000
 	}

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"cmp"

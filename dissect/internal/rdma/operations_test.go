@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func TestOperations(t *testing.T) {
 // TestStalledCommands: the NVMe commands that took long, as their host measured them, are those
 // whose RDMA operations stalled.
 func TestStalledCommands(t *testing.T) {
-	raw, err := os.ReadFile("../testdata/other/rocev2-nvmeloss.commands.json")
+	raw, err := os.ReadFile("../../../testdata/other/rocev2-nvmeloss.commands.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestStalledCommands(t *testing.T) {
 			stalled = append(stalled, r.Clone())
 		}
 		return nil
-	}}, dissect.Options{OtherOperations: true}).Run(context.Background(), testkit.Open(t, "../testdata/other/rocev2-nvmeloss.pcap.zst"))
+	}}, dissect.Options{OtherOperations: true}).Run(context.Background(), testkit.Open(t, "../../../testdata/other/rocev2-nvmeloss.pcap.zst"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -210,9 +211,9 @@ func TestCreditLimit(t *testing.T) {
 // TestPrivateDataBadICRC: the private data in a REQ with a bad ICRC is ignored once its sender has shown
 // that it fills in ICRCs. Before that, the ICRC says nothing.
 func TestPrivateDataBadICRC(t *testing.T) {
-	frames, _ := testkit.Frames(t, "../samples/rocev2-callback41.pcap")
+	frames, _ := testkit.Frames(t, "../../../samples/rocev2-callback41.pcap")
 	broken := false
-	s, d := collect(dissect.Options{})
+	s, d := look.Collect(dissect.Options{})
 	for i := range frames {
 		if at := bytes.Index(frames[i].Data, []byte{0xf6, 0xab, 0x0e, 0x18}); at >= 0 && !broken {
 			frames[i].Data = bytes.Clone(frames[i].Data)
@@ -222,12 +223,12 @@ func TestPrivateDataBadICRC(t *testing.T) {
 		d.Frame(&frames[i])
 	}
 	d.Finish()
-	for _, f := range s.findings {
+	for _, f := range s.Findings {
 		if f.Severity == record.Error {
 			t.Errorf("reserved bits are no error, but there is one: %s: %s", f.Rule, f.Message)
 		}
 	}
-	if c := s.connections[0]; !broken || c.RemoteInvalidation.Known() || c.PrivateData.Client != nil || c.PrivateData.Server == nil {
+	if c := s.Connections[0]; !broken || c.RemoteInvalidation.Known() || c.PrivateData.Client != nil || c.PrivateData.Server == nil {
 		t.Errorf("private data %+v", c.PrivateData)
 	}
 }

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -87,7 +88,7 @@ func (s *stage) ack(x byte) {
 // of another packet; and, if it is uncertain, since when it may have been.
 func (s *stage) delivered() string {
 	var said []string
-	for _, r := range look(s.w).transactions {
+	for _, r := range look.At(s.w).Transactions {
 		if r.Reply == nil || s.times[byte('0'+r.XID)] == 0 {
 			continue
 		}
@@ -287,7 +288,7 @@ func TestCopiesTCP(t *testing.T) {
 		if test.acknowledged {
 			c.Client.Ack()
 		}
-		r := look(w).transactions[0].Reply
+		r := look.At(w).Transactions[0].Reply
 		if r.Delivery != test.want || test.acknowledged && int64(r.Delivered.Or(0)) != reply[0].Time {
 			t.Errorf("again %t, acknowledged %t: %s at %v", test.again, test.acknowledged, r.Delivery, r.Delivered)
 		}

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -32,9 +33,9 @@ func TestPathMTUOfWaiting(t *testing.T) {
 	w.Drop(c.Client.Call(synth.Call{XID: 6})...)
 	c.Client.Call(synth.Call{XID: 7, Args: synth.XDR{}.Data(make([]byte, 1500))})
 	c.Server.Ack()
-	s := look(w)
-	s.expect(t, "capture-incomplete path-mtu-unused", "5 complete, 7 no_reply")
-	for _, r := range s.transactions {
+	s := look.At(w)
+	tells(t, s, "capture-incomplete path-mtu-unused", "5 complete, 7 no_reply")
+	for _, r := range s.Transactions {
 		if got := r.Call.SendBytes.Or(0); r.XID == 7 && got != 28+40+1504 {
 			t.Errorf("the Call has %d bytes", got)
 		}
@@ -99,10 +100,10 @@ func TestUnprovenFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				c.Connect()
 				traffic(w, c)
-				for _, f := range look(w).findings {
+				for _, f := range look.At(w).Findings {
 					if f.Severity == record.Error || f.AtFault.Known() {
 						t.Errorf("%s %s, at fault %s: %s", f.Severity, f.Rule, f.AtFault.Or("-"), f.Message)
 					}
@@ -115,7 +116,7 @@ func TestUnprovenFaults(t *testing.T) {
 // TestReplyFromMemory: a server may answer a retransmitted WRITE without reading its data again. If
 // the capture lacks the first copy of the Call, the finding names nobody.
 func TestReplyFromMemory(t *testing.T) {
-	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		c.RPC(synth.Null(), synth.NullReply())
 		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
@@ -125,9 +126,9 @@ func TestReplyFromMemory(t *testing.T) {
 		c.Server.Reply(synth.Write3Reply(4096).To(call))
 		c.Client.Ack()
 		c.RPC(synth.Null(), synth.NullReply())
-		s := look(w)
-		if s.rules() != "read-chunk-not-read" || s.findings[0].AtFault.Known() {
-			t.Errorf("the findings are %s; want read-chunk-not-read without a side at fault", s.rules())
+		s := look.At(w)
+		if s.Rules() != "read-chunk-not-read" || s.Findings[0].AtFault.Known() {
+			t.Errorf("the findings are %s; want read-chunk-not-read without a side at fault", s.Rules())
 		}
 	})
 }
@@ -151,7 +152,7 @@ func TestDisplacedResponse(t *testing.T) {
 	c.Client.Ack()
 	read.RespondPackets(data, 2, 3)
 	c.RPC(synth.Null(), synth.NullReply())
-	for _, f := range look(w).findings {
+	for _, f := range look.At(w).Findings {
 		if f.Severity == record.Error {
 			t.Errorf("responses came out of order, but somebody is accused: %s: %s", f.Rule, f.Message)
 		}
@@ -160,13 +161,13 @@ func TestDisplacedResponse(t *testing.T) {
 
 // TestNoEarlierCopy: a packet is marked as retransmitted only if the capture shows that it was sent before.
 func TestNoEarlierCopy(t *testing.T) {
-	marks := func(s *observed, last int) (all []string) {
-		for _, p := range s.packets[len(s.packets)-last:] {
+	marks := func(s *look.Seen, last int) (all []string) {
+		for _, p := range s.Packets[len(s.Packets)-last:] {
 			all = append(all, strings.Join(slices.Collect(p.Marks.Names()), " "))
 		}
 		return all
 	}
-	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+	look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 		c.Connect()
 		c.RPC(synth.Null(), synth.NullReply())
 		missing := c.Client.Call(synth.Getattr3())
@@ -175,9 +176,9 @@ func TestNoEarlierCopy(t *testing.T) {
 		w.Drop(missing...)
 		w.Retransmit(missing...) // the first copy that is captured
 		w.Retransmit(missing...)
-		s := look(w)
-		if got := marks(s, 2*len(missing)); !slices.Equal(got, []string{"late", "retransmitted"}) || s.connections[0].Retransmitted != 1 {
-			t.Errorf("a packet that was counted as missing comes twice: %q, %d retransmitted", got, s.connections[0].Retransmitted)
+		s := look.At(w)
+		if got := marks(s, 2*len(missing)); !slices.Equal(got, []string{"late", "retransmitted"}) || s.Connections[0].Retransmitted != 1 {
+			t.Errorf("a packet that was counted as missing comes twice: %q, %d retransmitted", got, s.Connections[0].Retransmitted)
 		}
 	})
 	t.Run("another opcode", func(t *testing.T) {
@@ -194,9 +195,9 @@ func TestNoEarlierCopy(t *testing.T) {
 		w.Drop(c.Client.Call(synth.Null())...)
 		w.Retransmit(c.Client.Call(synth.Null())...)
 		read(psn + 2) // while the Send waits for the packet before it
-		s := look(w)
-		if got := marks(s, 4); !slices.Equal(got, []string{"", "after_gap", "retransmitted after_gap", "after_gap"}) || s.connections[0].Retransmitted != 1 {
-			t.Errorf("another request with the PSN of a Send: %q, %d retransmitted", got, s.connections[0].Retransmitted)
+		s := look.At(w)
+		if got := marks(s, 4); !slices.Equal(got, []string{"", "after_gap", "retransmitted after_gap", "after_gap"}) || s.Connections[0].Retransmitted != 1 {
+			t.Errorf("another request with the PSN of a Send: %q, %d retransmitted", got, s.Connections[0].Retransmitted)
 		}
 	})
 }
@@ -212,16 +213,16 @@ func TestLossAfterRead(t *testing.T) {
 	w.Drop(missing...)
 	c.Client.Call(synth.Null())
 	c.Server.Ack()
-	s := look(w)
-	if n := s.connections[0].NotCaptured; n != 1 || s.rules() != "capture-incomplete" {
-		t.Errorf("%d packets are missing, findings %s", n, s.rules())
+	s := look.At(w)
+	if n := s.Connections[0].NotCaptured; n != 1 || s.Rules() != "capture-incomplete" {
+		t.Errorf("%d packets are missing, findings %s", n, s.Rules())
 	}
 }
 
 // TestRows: what a packet causes, as packets --why tells it: one test for each row of the table in docs/architecture.md, which has the same
 // names. A row that has a test of its own names it. The functions that it names exist.
 func TestRows(t *testing.T) {
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../../../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +345,7 @@ func TestRows(t *testing.T) {
 	for name := range tested {
 		t.Errorf("%q is no row", name)
 	}
-	text = sources(t, "internal/*/*.go")
+	text = sources(t, "../*/*.go")
 	for _, f := range regexp.MustCompile("`(\\w+)\\.(\\w+)`[^.|]*[|(,]").FindAllStringSubmatch(tables, -1) {
 		if f[2] == "go" {
 			continue

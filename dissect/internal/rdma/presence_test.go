@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -174,7 +175,7 @@ func TestOneDirection(t *testing.T) {
 			return nil
 		}}
 		d := dissect.New(h, dissect.Options{})
-		frames, _ := testkit.Frames(t, "../testdata/other/"+c.name+".pcap.zst")
+		frames, _ := testkit.Frames(t, "../../../testdata/other/"+c.name+".pcap.zst")
 		for i := range frames {
 			if f := &frames[i]; f.Number > int64(c.skip) && len(f.Data) > 29 && f.Data[12] == 8 && int(f.Data[29]) == c.from {
 				d.Frame(f)
@@ -189,7 +190,7 @@ func TestOneDirection(t *testing.T) {
 // TestLocated: a capture that says which packets its computer sent was taken at the host that sent all of its packets and received
 // all others. A computer that forwards packets is at neither host.
 func TestLocated(t *testing.T) {
-	original, _ := testkit.Frames(t, "../testdata/captures/rocev2-callback41.pcap.zst")
+	original, _ := testkit.Frames(t, "../../../testdata/captures/rocev2-callback41.pcap.zst")
 	for _, c := range []struct {
 		name  string
 		sends func(client bool) []byte // packet types with which each packet is in the capture
@@ -243,7 +244,7 @@ func TestWindow(t *testing.T) {
 				return nil
 			}}
 			o := dissect.Options{Window: func(first record.Time) (record.Time, record.Time) { return first + from, first + to }}
-			if _, err := dissect.New(h, o).Run(t.Context(), testkit.Open(t, "../testdata/captures/"+name)); err != nil {
+			if _, err := dissect.New(h, o).Run(t.Context(), testkit.Open(t, "../../../testdata/captures/"+name)); err != nil {
 				t.Fatal(err)
 			}
 			return sum
@@ -275,7 +276,7 @@ func TestPositionRefuted(t *testing.T) {
 		{"roce-burst41-server", record.AtServer, []record.RefutedPosition{}},
 	} {
 		for _, h := range []dissect.Handler{{}, {Connection: func(*record.Connection) error { return nil }}} {
-			s, err := dissect.New(h, dissect.Options{At: record.Position{Place: c.at}}).Run(t.Context(), testkit.Open(t, "../testdata/ends/"+c.capture+".pcap.zst"))
+			s, err := dissect.New(h, dissect.Options{At: record.Position{Place: c.at}}).Run(t.Context(), testkit.Open(t, "../../../testdata/ends/"+c.capture+".pcap.zst"))
 			if err != nil || !slices.Equal(s.PositionRefuted, c.want) || s.PositionRefuted == nil {
 				t.Errorf("%s at the %s: %+v, %v, want %+v", c.capture, c.at, s.PositionRefuted, err, c.want)
 			}
@@ -311,7 +312,7 @@ func TestSilencesOfPoints(t *testing.T) {
 		}
 		w.Advance(time.Millisecond)
 		conn.Server.Ack()
-		_, _, s := summaryAtBothEnds(t, w, lost)
+		s := look.AtBothEnds(t, w, lost).Summary
 		if len(s.Silences) != 1 {
 			t.Errorf("%s: silences %+v", c.name, s.Silences)
 			continue

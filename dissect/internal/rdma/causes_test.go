@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -17,8 +18,8 @@ import (
 // if it belongs to none, or if that was over.
 func (s *stage) waited() string {
 	var said []string
-	seen := look(s.w)
-	transactions, ends := seen.transactions, map[record.Time]bool{}
+	seen := look.At(s.w)
+	transactions, ends := seen.Transactions, map[record.Time]bool{}
 	xids := map[int64]record.Hex32{}
 	for _, r := range transactions {
 		xids[r.ID] = r.XID
@@ -37,7 +38,7 @@ func (s *stage) waited() string {
 			said = append(said, text)
 		}
 	}
-	for _, w := range seen.waits {
+	for _, w := range seen.Waits {
 		if !ends[w.To] {
 			said = append(said, fmt.Sprintf("%s %s of no RPC", s.names[int64(w.To)], strings.TrimPrefix(string(w.Reason), "retransmit_")))
 		}

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -51,7 +52,7 @@ func TestLatencies(t *testing.T) {
 	for name, least := range map[string]int{"ends-stormall42-client": 218, "ends-twoclock42-client": 121} {
 		t.Run(name, func(t *testing.T) {
 			kernel := kernelLatencies(t, name+".truth.json")
-			transactions, _ := records(t, name+".pcap.zst")
+			transactions, _ := look.Records(t, captures+name+".pcap.zst")
 			compared := 0
 			for _, r := range transactions {
 				want, known := kernel[r.XID.String()]
@@ -74,7 +75,7 @@ func TestLatencies(t *testing.T) {
 // TestLostReply: the Reply in packet 571 was dropped by the client, which missed
 // what came before it. The RPC ends with the copy that the client accepted.
 func TestLostReply(t *testing.T) {
-	transactions, _ := records(t, "ends-stormall42-client.pcap.zst")
+	transactions, _ := look.Records(t, captures+"ends-stormall42-client.pcap.zst")
 	for _, r := range transactions {
 		if r.XID != 0x3e2c34fc {
 			continue
@@ -121,7 +122,7 @@ func TestAcceptedCopies(t *testing.T) {
 					dropped[f.Sent] = true
 				}
 			}
-			transactions, _ := records(t, "ends-stormall42-"+end+".pcap.zst")
+			transactions, _ := look.Records(t, captures+"ends-stormall42-"+end+".pcap.zst")
 			certain := 0
 			for _, r := range transactions {
 				sent := r.Call
@@ -150,7 +151,7 @@ func TestBursts(t *testing.T) {
 		"rocev2-storm41.pcap.zst": "bursts 125, certain Calls 321 of 335",
 		"lab-iwarpdata3.pcap.zst": "bursts 0 0 0 0 0 15 0 0 0 0 0 4, certain Calls 93 of 93",
 	} {
-		transactions, connections := records(t, name)
+		transactions, connections := look.Records(t, captures+name)
 		got, certain, calls := "bursts", 0, 0
 		for _, c := range connections {
 			got += fmt.Sprint(" ", c.Path.Bursts)
@@ -203,7 +204,7 @@ func TestTimeoutPackets(t *testing.T) {
 // TestRefusedWrites: nothing of an RDMA Write whose first packet is refused for
 // good has moved, not even what its sender had sent before it knew.
 func TestRefusedWrites(t *testing.T) {
-	transactions, _ := records(t, "rocev2-chimera-overrun42.pcap.zst")
+	transactions, _ := look.Records(t, captures+"rocev2-chimera-overrun42.pcap.zst")
 	refused := 0
 	for _, r := range transactions {
 		for _, e := range r.Timeline {
@@ -230,7 +231,7 @@ func TestRefusedWrites(t *testing.T) {
 func TestReplyLost(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		for _, first := range []bool{true, false} {
-			both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				c.Connect()
 				if !first {
 					c.Client.Call(synth.Call{XID: 4})
@@ -255,7 +256,7 @@ func TestReplyLost(t *testing.T) {
 				w.Advance(20 * time.Second)
 				next.RPC(synth.Call{XID: 7}, synth.NullReply())
 				complete := 0
-				for _, r := range look(w).transactions {
+				for _, r := range look.At(w).Transactions {
 					if r.XID != 5 {
 						continue
 					}
@@ -320,7 +321,7 @@ func TestLateReplies(t *testing.T) {
 		"late-reply-outage": {0xd953f8a3, 2734},
 		"late-reply-loss":   {0x516745c0, 6277},
 	} {
-		transactions, _ := records(t, "../../dissect/testdata/"+name+".pcap.zst")
+		transactions, _ := look.Records(t, "../../testdata/"+name+".pcap.zst")
 		i := slices.IndexFunc(transactions, func(r *record.Transaction) bool { return r.XID == want.xid })
 		if i < 0 {
 			t.Fatalf("%s: no transaction %v", name, want.xid)
@@ -351,7 +352,7 @@ func TestUnacceptedCopies(t *testing.T) {
 		{"rocev2-storm41", 0x0751d79c, event(2880, record.EventDamaged, record.EventNak, record.Responder), 0},
 	} {
 		t.Run(fmt.Sprintf("%v in packet %d", tt.xid, tt.want.Packet), func(t *testing.T) {
-			transactions, _ := records(t, tt.capture+".pcap.zst")
+			transactions, _ := look.Records(t, captures+tt.capture+".pcap.zst")
 			for _, r := range transactions {
 				if r.XID != tt.xid {
 					continue
@@ -375,7 +376,7 @@ func TestUnacceptedCopies(t *testing.T) {
 // copy was damaged, as in the client's kernel.
 func TestDamagedFirstCall(t *testing.T) {
 	kernel := kernelLatencies(t, "rocev2-storm41.truth.json")
-	transactions, _ := records(t, "rocev2-storm41.pcap.zst")
+	transactions, _ := look.Records(t, captures+"rocev2-storm41.pcap.zst")
 	for _, r := range transactions {
 		if r.XID != 0x0651d79c {
 			continue
@@ -446,7 +447,7 @@ func TestMissingFirstCopy(t *testing.T) {
 func TestReplyLostInCaptures(t *testing.T) {
 	var paths []string
 	for _, dir := range []string{"captures", "ends", "other"} {
-		list, err := filepath.Glob("../testdata/" + dir + "/*.zst")
+		list, err := filepath.Glob("../../../testdata/" + dir + "/*.zst")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -491,11 +492,11 @@ func TestReplyLostInCaptures(t *testing.T) {
 // if the client opens that a while after both sides have closed the first one. One that was acknowledged was taken.
 func TestRepeatedAfterClose(t *testing.T) {
 	for _, acked := range []bool{false, true} {
-		both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 			call := synth.Call{XID: 0x77, Program: 100003, Version: 3, Procedure: 1}
 			reply := synth.Reply{XID: 0x77}
 			c.Connect()
-			c.RPC(synth.Null(), oneCredit)
+			c.RPC(synth.Null(), synth.Reply{Credits: 1})
 			c.Client.Ack()
 			c.Client.Call(call)
 			c.Server.Ack()
@@ -512,7 +513,7 @@ func TestRepeatedAfterClose(t *testing.T) {
 			w.Advance(400 * time.Millisecond)
 			next := c.Another(synth.Options{ManualAck: true})
 			next.Connect()
-			next.RPC(synth.Null(), oneCredit)
+			next.RPC(synth.Null(), synth.Reply{Credits: 1})
 			w.Advance(100 * time.Millisecond)
 			next.Client.Call(call)
 			next.Server.Ack()
@@ -574,7 +575,7 @@ func TestIdentification(t *testing.T) {
 				return nil
 			},
 		}, dissect.Options{})
-		if _, err := d.Run(t.Context(), testkit.Open(t, "../testdata/other/"+c.name+".pcap.zst")); err != nil || !found {
+		if _, err := d.Run(t.Context(), testkit.Open(t, "../../../testdata/other/"+c.name+".pcap.zst")); err != nil || !found {
 			t.Errorf("%s: there is the RPC: %t; %v", c.name, found, err)
 		}
 		if c.marked != nil && !slices.Equal(marked, c.marked) {

@@ -1,4 +1,4 @@
-package dissect_test
+package rdma_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -115,7 +116,7 @@ func TestRolledBack(t *testing.T) {
 	c.Server.Ack()
 	c.Server.Reply(synth.NullReply())
 	c.Client.Ack()
-	for _, r := range look(w).transactions {
+	for _, r := range look.At(w).Transactions {
 		if got := r.Call.Delivered.Or(0); got != record.Time(again[0].Time) || r.Call.Delivery != record.DeliveryCertain {
 			t.Errorf("the Call was accepted %v after it was sent, %s", time.Duration(got-r.Call.Time), r.Call.Delivery)
 		}
@@ -154,7 +155,7 @@ func TestBusy(t *testing.T) {
 			}
 			conn.Server.Reply(synth.Read3Reply(make([]byte, size)).To(call))
 		}
-		for _, r := range look(w).transactions {
+		for _, r := range look.At(w).Transactions {
 			waited := time.Duration(0)
 			for i := range r.Waits {
 				if r.Waits[i].Reason == record.HeadOfLine {

@@ -1,0 +1,137 @@
+// Package look has what a dissector says of connections that tests make, and of captures.
+package look
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// Seen has all records.
+type Seen struct {
+	Connections  []*record.Connection
+	Transactions []*record.Transaction
+	Findings     []*record.Finding
+	Waits        []record.Wait // of operations
+	Packets      []*record.Packet
+	Summary      *record.Summary
+}
+
+// Collect returns a dissector, and what will have all its records.
+func Collect(o dissect.Options) (*Seen, *dissect.Dissector) {
+	s := &Seen{}
+	return s, dissect.New(dissect.Handler{
+		Connection: func(r *record.Connection) error {
+			s.Connections = append(s.Connections, r.Clone())
+			return nil
+		},
+		Transaction: func(r *record.Transaction) error {
+			s.Transactions = append(s.Transactions, r.Clone())
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			f := *r
+			s.Findings = append(s.Findings, &f)
+			return nil
+		},
+		Operation: func(r *record.RDMAOperation) error {
+			s.Waits = append(s.Waits, r.Clone().Waits...)
+			return nil
+		},
+		Packet: func(r *record.Packet) error {
+			p := *r
+			p.Nodes, p.Summary = nil, slices.Clone(r.Summary)
+			s.Packets = append(s.Packets, &p)
+			return nil
+		},
+	}, o)
+}
+
+// At returns what is said of a wire, and With the same with options.
+func At(w *synth.Wire) *Seen { return With(w, dissect.Options{}) }
+
+func With(w *synth.Wire, o dissect.Options) *Seen {
+	s, d := Collect(o)
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	s.Summary, _ = d.Finish()
+	return s
+}
+
+// Rules returns the rule ids of the findings, in order.
+func (s *Seen) Rules() string {
+	var ids []string
+	for _, f := range s.Findings {
+		ids = append(ids, f.Rule)
+	}
+	return strings.Join(ids, " ")
+}
+
+// Transports opens a connection of each transport.
+var Transports = map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
+
+// Both runs a test on a connection of each transport.
+func Both(t *testing.T, o synth.Options, test func(t *testing.T, w *synth.Wire, c *synth.Conn)) {
+	for name, open := range Transports {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			test(t, w, open(w, o))
+		})
+	}
+}
+
+// AtBothEnds returns what is said of a wire if captures at both ends have it, without the frames that were lost on the way, and of some of which it
+// was damaged. The client sends the first frame. What arrives, arrives after 100 us. The transactions have the order of their ids.
+func AtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool, damaged ...*synth.Frame) *Seen {
+	t.Helper()
+	s, d := Collect(dissect.Options{Points: []string{"client.pcap", "server.pcap"}})
+	client := [4]byte(w.Frames[0].Data[26:30])
+	for i, f := range w.Frames {
+		point := 1
+		if [4]byte(f.Data[26:30]) == client {
+			point = 0
+		}
+		at, n := f.Time, int64(i+1)
+		v := &capture.Seen{Point: point, Sent: at, SentPoint: point, SentNumber: n, ArrivedPoint: 1 - point, Fate: capture.FateLost}
+		if !lost[f] {
+			at += 1e5
+			v.Fate, v.Point, v.Arrived, v.ArrivedNumber = capture.FateDelivered, 1-point, at, n
+		}
+		if slices.Contains(damaged, f) {
+			v.Fate, v.BadChecksum = capture.FateCorrupted, true
+		}
+		if err := d.Frame(&capture.Frame{Time: at, Number: n, LinkType: 1, Length: f.Length, Data: f.Data, Seen: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if s.Summary, err = d.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(s.Transactions, func(a, b *record.Transaction) int { return int(a.ID - b.ID) })
+	return s
+}
+
+// File returns what is said of a capture, and Records a part of that.
+func File(t *testing.T, path string) *Seen {
+	t.Helper()
+	s, d := Collect(dissect.Options{})
+	var err error
+	if s.Summary, err = d.Run(t.Context(), testkit.Open(t, path)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func Records(t *testing.T, path string) (transactions []*record.Transaction, connections []*record.Connection) {
+	t.Helper()
+	s := File(t, path)
+	return s.Transactions, s.Connections
+}
