@@ -9,7 +9,21 @@ import (
 // naming has the operations of NFSv4 that name a file, that learn names or that change the current
 // file handle in another way than PUTFH and PUTROOTFH do.
 var naming = [...]bool{
-	6: true, 10: true, 11: true, 15: true, 16: true, 18: true, 19: true, 23: true, 26: true, 28: true, 29: true, 31: true, 32: true, 33: true, 52: true,
+	6:  true, // CREATE
+	10: true, // GETFH
+	11: true, // LINK
+	15: true, // LOOKUP
+	16: true, // LOOKUPP
+	18: true, // OPEN
+	19: true, // OPENATTR
+	23: true, // PUTPUBFH
+	26: true, // READDIR
+	28: true, // REMOVE
+	29: true, // RENAME
+	31: true, // RESTOREFH
+	32: true, // SAVEFH
+	33: true, // SECINFO
+	52: true, // SECINFO_NO_NAME
 }
 
 // Wanted has the operations of a COMPOUND whose values [Resolver.Apply] uses, and those that move
@@ -81,7 +95,19 @@ func (r *Resolver) Single(server string, procedure Procedure, m *nfs.Message, bo
 type Procedure struct{ Program, Version, Procedure uint32 }
 
 // single has the procedures of NFSv3 whose arguments begin with the handle of their only file.
-var single = [...]bool{1: true, 2: true, 4: true, 5: true, 6: true, 7: true, 16: true, 18: true, 19: true, 20: true, 21: true}
+var single = [...]bool{
+	1:  true, // GETATTR
+	2:  true, // SETATTR
+	4:  true, // ACCESS
+	5:  true, // READLINK
+	6:  true, // READ
+	7:  true, // WRITE
+	16: true, // READDIR
+	18: true, // FSSTAT
+	19: true, // FSINFO
+	20: true, // PATHCONF
+	21: true, // COMMIT
+}
 
 // handle returns the file handle that the arguments of a procedure begin with, and false if the
 // procedure also has names or is not known here.

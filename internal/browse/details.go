@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -239,7 +240,7 @@ func (m *Model) packet(of string, packets []*record.Packet, i int) *pane {
 		m.stack[len(m.stack)-1] = m.packet(of, packets, next)
 		return nil
 	}
-	p.run = fmt.Sprintf("packets %s -V -Y %s", m.options.Typed, quoted("number == "+strconv.FormatInt(at.Number, 10)))
+	p.run = fmt.Sprintf("packets %s -V -Y %s", m.options.Typed, shell.Word("number == "+strconv.FormatInt(at.Number, 10)))
 	return p
 }
 

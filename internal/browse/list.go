@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -429,7 +430,7 @@ func (l *list) where() string {
 func (l *list) commandLine() string {
 	text := l.command + " " + l.m.options.Typed
 	if l.filter != "" {
-		text += " -Y " + quoted(l.filter)
+		text += " -Y " + shell.Word(l.filter)
 	}
 	if l.by != "" {
 		if text += " --sort "; l.descends(l.by) {

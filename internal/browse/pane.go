@@ -208,7 +208,7 @@ func (p *pane) commandLine() string {
 	if p.run == "" || p.filter == "" {
 		return p.run
 	}
-	return p.run + " -Y " + quoted(p.filter)
+	return p.run + " -Y " + shell.Word(p.filter)
 }
 
 func (p *pane) help() []key.Binding {
@@ -218,6 +218,3 @@ func (p *pane) help() []key.Binding {
 	}
 	return list
 }
-
-// quoted returns an expression as a shell takes it.
-func quoted(expression string) string { return shell.Word(expression) }

@@ -286,7 +286,7 @@ func (m *Metrics) show(gauge *prometheus.GaugeVec, values map[string]float64) {
 }
 
 // State is what a dissector knows while it runs.
-type State interface {
+type State = interface {
 	Summary() *record.Summary
 	Open(visit func(*record.Connection))
 }

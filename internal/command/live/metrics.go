@@ -12,12 +12,6 @@ import (
 	"github.com/rdmadump/rdmadump/internal/metrics"
 )
 
-// served are metrics that get the records of a run.
-type served struct{ *metrics.Metrics }
-
-// Tick takes the state of the run.
-func (s served) Tick(state show.State) error { return s.Metrics.Tick(state) }
-
 // serveMetrics serves the metrics that --metrics asks for until ctx ends. It listens before the process drops its privileges.
 func (l *liveFlags) serveMetrics(ctx context.Context, cmd *cobra.Command, r *show.Runner) error {
 	if l.Metrics == "" {
@@ -37,7 +31,7 @@ func (l *liveFlags) serveMetrics(ctx context.Context, cmd *cobra.Command, r *sho
 		return fmt.Errorf("--metrics: %w", err)
 	}
 	m := metrics.New(l.MetricsClients)
-	r.Also = append(r.Also, served{m})
+	r.Also = append(r.Also, m)
 	if !l.Quiet {
 		command.Say(r.Stderr, "metrics are at http://%s%s", listener.Addr(), metrics.Path)
 	}

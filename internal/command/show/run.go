@@ -37,7 +37,7 @@ type Runner struct {
 }
 
 // State is what is known while records come.
-type State interface {
+type State = interface {
 	Summary() *record.Summary            // so far
 	Open(visit func(*record.Connection)) // calls visit with the record so far of each open connection
 }
