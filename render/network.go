@@ -87,9 +87,9 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	}
 	t := newTable(s.Out, s.Theme, s.Width, columns)
 	for _, n := range list {
-		d, any := n.Delay.Get()
+		d, measured := n.Delay.Get()
 		delay := func(least, ns int64) cell {
-			if !any || n.Packets-n.Lost < least {
+			if !measured || n.Packets-n.Lost < least {
 				return cell{}
 			}
 			return cell{text: field.Brief(ns)}

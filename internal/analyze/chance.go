@@ -70,6 +70,18 @@ func (s *samples) chance(percent int) float64 {
 	if d == 0 || m == 0 || n == 0 {
 		return 1
 	}
+	// farther returns the probability that the percentile of the second set is at least d away from that of the first, which has rank r.
+	farther := func(r int) float64 {
+		here, others := s.at(r), r-k // the durations of the second set that have a lower rank
+		if others >= j {             // the second percentile is before the first
+			return tail(min(s.upTo(here-d), r-1), r-1, others, j)
+		}
+		y := s.upTo(here + d - 1)
+		if y <= r {
+			return 1
+		}
+		return 1 - tail(y-r, s.n-r, n-others, j-others)
+	}
 	total := 0.0
 	all := logChoose(s.n, m)
 	// visit adds the probability of r, and reports whether it matters.
@@ -78,7 +90,7 @@ func (s *samples) chance(percent int) float64 {
 		if p < 1e-15 {
 			return false
 		}
-		total += p * s.farther(place{r: r, k: k, j: j, n: n}, d)
+		total += p * farther(r)
 		return true
 	}
 	// The most probable rank is near the same percentile of all durations; the probabilities fall
@@ -89,26 +101,6 @@ func (s *samples) chance(percent int) float64 {
 	for r := middle - 1; r >= k && visit(r); r-- {
 	}
 	return min(total, 1)
-}
-
-// place is a rank r of the percentile of the first set, which is its k-th duration. That of the second set, which has n durations, is its
-// j-th.
-type place struct{ r, k, j, n int }
-
-// farther returns the probability that the percentile of the second set is at least d away from
-// that of the first.
-func (s *samples) farther(at place, d int64) float64 {
-	here := s.at(at.r)
-	if others := at.r - at.k; others >= at.j { // the second percentile is before the first
-		x := min(s.upTo(here-d), at.r-1)
-		return tail(x, at.r-1, others, at.j)
-	}
-	y := s.upTo(here + d - 1)
-	if y <= at.r {
-		return 1
-	}
-	before := at.r - at.k
-	return 1 - tail(y-at.r, s.n-at.r, at.n-before, at.j-before)
 }
 
 // tail returns the probability that at least want of draws objects are marked, if they are drawn

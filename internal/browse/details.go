@@ -30,19 +30,19 @@ type looked struct {
 // look returns the command that reads the capture once more. Read returns what then shows the result. It ends when its screen is left.
 func (m *Model) look(what string, read func(ctx context.Context, source Source, o dissect.Options) (show func() tea.Cmd)) tea.Cmd {
 	if m.options.Open == nil {
-		m.say(m.options.Closed)
+		m.message = m.options.Closed
 		return nil
 	}
 	m.leave()
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.reading = cancel
-	m.say(what)
+	m.message = what
 	o := m.options.Dissect
 	o.Live = false
 	return guarded(func() tea.Msg {
 		source, err := m.options.Open(ctx)
 		if err != nil {
-			return looked{ctx, func() tea.Cmd { m.say(render.Clean(err.Error())); return nil }}
+			return looked{ctx, func() tea.Cmd { m.message = render.Clean(err.Error()); return nil }}
 		}
 		defer source.Close()
 		return looked{ctx, read(ctx, source, o)}
@@ -102,7 +102,7 @@ func (m *Model) openLadder(r *record.Transaction) tea.Cmd {
 		_, err := dissect.New(h, o).Run(ctx, source)
 		return func() tea.Cmd {
 			if err != nil && err != errSeen && len(packets) == 0 {
-				m.say(render.Clean(err.Error()))
+				m.message = render.Clean(err.Error())
 				return nil
 			}
 			whole := m.ladder(r, packets, func(at int) []render.LadderLine {
@@ -129,7 +129,7 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 			one := line{text: l.Text}
 			switch {
 			case l.Event && m.options.Open == nil:
-				one.enter = func() tea.Cmd { m.say(m.options.Closed); return nil }
+				one.enter = func() tea.Cmd { m.message = m.options.Closed; return nil }
 			case l.Event:
 				one.opens, one.enter = "its packet", func() tea.Cmd {
 					for i, packet := range packets {
@@ -138,7 +138,7 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 							return nil
 						}
 					}
-					m.say(map[bool]string{true: "its packets are still being read", false: "this packet was not found"}[packets == nil])
+					m.message = map[bool]string{true: "its packets are still being read", false: "this packet was not found"}[packets == nil]
 					return nil
 				}
 			}
@@ -156,7 +156,7 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 			m.stack = m.stack[:len(m.stack)-1]
 			return m.openLadder(next)
 		}
-		m.say("there are no more RPCs in the list")
+		m.message = "there are no more RPCs in the list"
 		return nil
 	}
 	return p
@@ -199,9 +199,9 @@ func (m *Model) openPackets(evidence []record.ProblemFact) tea.Cmd {
 			case len(packets) > 0:
 				m.push(m.packet("those that prove it", packets, 0))
 			case err != nil && err != errSeen:
-				m.say(render.Clean(err.Error()))
+				m.message = render.Clean(err.Error())
 			default:
-				m.say("the packets were not found")
+				m.message = "the packets were not found"
 			}
 			return nil
 		}
@@ -234,7 +234,7 @@ func (m *Model) packet(of string, packets []*record.Packet, i int) *pane {
 	p.turn = func(back bool) tea.Cmd {
 		next := i + map[bool]int{true: -1, false: 1}[back]
 		if next < 0 || next >= len(packets) {
-			m.say("there are no more packets of " + of)
+			m.message = "there are no more packets of " + of
 			return nil
 		}
 		m.stack[len(m.stack)-1] = m.packet(of, packets, next)

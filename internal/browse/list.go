@@ -191,7 +191,7 @@ func (l *list) setFilter(expression string) (tea.Cmd, error) {
 // sortNext sorts by the next field: after the last one, the usual order comes again.
 func (l *list) sortNext() tea.Cmd {
 	if !l.m.state.Done && l.m.options.Live || l.selecting.running() {
-		l.m.say("rows that still come cannot be sorted")
+		l.m.message = "rows that still come cannot be sorted"
 		return nil
 	}
 	next := append(slices.Clone(l.orders), "")[slices.Index(l.orders, l.by)+1]
@@ -285,12 +285,12 @@ func (l *list) find(text string, back bool) tea.Cmd {
 		switch {
 		case hit >= 0:
 			l.cursor = hit
-			l.m.say("")
+			l.m.message = ""
 			l.fit()
 		case j.ended:
-			l.m.say("no row contains " + render.Clean(text))
+			l.m.message = "no row contains " + render.Clean(text)
 		default:
-			l.m.say(fmt.Sprintf("searching, %d of %d rows; Esc ends it", step, n))
+			l.m.message = fmt.Sprintf("searching, %d of %d rows; Esc ends it", step, n)
 		}
 		return nil
 	}

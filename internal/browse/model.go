@@ -146,9 +146,6 @@ func (m *Model) leave() {
 	}
 }
 
-// say shows a message until the next key.
-func (m *Model) say(text string) { m.message = text }
-
 // ink returns a style, or none without colours.
 func (m *Model) ink(s lipgloss.Style) lipgloss.Style {
 	if m.colours {
@@ -232,7 +229,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Quit
 	case resumed:
 		if msg.err != nil {
-			m.say(render.Clean(msg.err.Error()))
+			m.message = render.Clean(msg.err.Error())
 		}
 	case tea.PasteMsg:
 		if m.prompt != nil {
@@ -284,7 +281,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		} else if l, is := m.top().(*list); is && l.filter != "" {
 			return m.filter(l, "")
 		} else {
-			m.say("q quits")
+			m.message = "q quits"
 		}
 	case key.Matches(k, keys.quit):
 		return tea.Quit
@@ -299,7 +296,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		})
 	case key.Matches(k, keys.next, keys.previous):
 		if m.searched == "" {
-			m.say("/ searches first")
+			m.message = "/ searches first"
 			return nil
 		}
 		return m.top().find(m.searched, key.Matches(k, keys.previous))
@@ -315,12 +312,12 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(k, keys.copy):
 		if text := m.top().commandLine(); text != "" {
 			text = "rdmadump " + strings.TrimSpace(text)
-			m.say("to the clipboard: " + text)
+			m.message = "to the clipboard: " + text
 			return tea.SetClipboard(text)
 		}
-		m.say("no command line shows this screen")
+		m.message = "no command line shows this screen"
 	default:
-		m.say("? lists the keys")
+		m.message = "? lists the keys"
 	}
 	return nil
 }
@@ -347,7 +344,7 @@ func (m *Model) promptKey(k tea.KeyPressMsg) tea.Cmd {
 		command, err := p.done(p.Value())
 		if err != nil { // The line stays, to be mended.
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			m.say(render.Clean(first))
+			m.message = render.Clean(first)
 			return nil
 		}
 		m.prompt = nil
@@ -365,7 +362,7 @@ func (m *Model) promptKey(k tea.KeyPressMsg) tea.Cmd {
 func (m *Model) filter(s screen, expression string) tea.Cmd {
 	command, err := s.setFilter(expression)
 	if err != nil {
-		m.say(render.Clean(err.Error()))
+		m.message = render.Clean(err.Error())
 	}
 	return command
 }

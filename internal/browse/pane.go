@@ -142,7 +142,7 @@ func (p *pane) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
 		if open := p.at().enter; open != nil {
 			return open(), true
 		}
-		p.m.say("nothing is behind this line")
+		p.m.message = "nothing is behind this line"
 	case p.turn != nil && p.m.searched == "" && (back || key.Matches(k, keys.next)):
 		return p.turn(back), true
 	default:
@@ -165,7 +165,7 @@ func (p *pane) find(text string, back bool) tea.Cmd {
 			return nil
 		}
 	}
-	p.m.say("no line contains " + render.Clean(text))
+	p.m.message = "no line contains " + render.Clean(text)
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) 
 			if t, is := r.(*record.Transaction); is && err == nil {
 				return m.openLadder(t)
 			}
-			m.say("the RPC is not kept any more")
+			m.message = "the RPC is not kept any more"
 			return nil
 		}, "the ladder of its worst RPC"
 	case len(p.Evidence) > 0 && m.options.Open != nil:
@@ -65,7 +65,7 @@ func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) 
 					return m.openConnection(c.(*record.Connection))
 				}
 			}
-			m.say("the connection is not kept any more")
+			m.message = "the connection is not kept any more"
 			return nil
 		}, "its worst connection"
 	}

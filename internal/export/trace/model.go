@@ -303,11 +303,11 @@ func addHandles(to adder, r *record.Transaction, end record.Time) {
 	if r.Call == nil {
 		return
 	}
-	invalidated, any := r.Invalidation.Get()
+	invalidated, known := r.Invalidation.Get()
 	for _, x := range r.Exposures(end) {
 		by := "requester"
 		switch {
-		case any && invalidated.Handle == x.Handle:
+		case known && invalidated.Handle == x.Handle:
 			by = "Send With Invalidate"
 		case end == stillOpen:
 			by = "end of the connection"
