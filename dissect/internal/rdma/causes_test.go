@@ -38,9 +38,11 @@ func (s *stage) waited() string {
 			said = append(said, text)
 		}
 	}
-	for _, w := range seen.Waits {
-		if !ends[w.To] {
-			said = append(said, fmt.Sprintf("%s %s of no RPC", s.names[int64(w.To)], strings.TrimPrefix(string(w.Reason), "retransmit_")))
+	for _, o := range seen.Operations {
+		for _, w := range o.Waits {
+			if !ends[w.To] {
+				said = append(said, fmt.Sprintf("%s %s of no RPC", s.names[int64(w.To)], strings.TrimPrefix(string(w.Reason), "retransmit_")))
+			}
 		}
 	}
 	slices.Sort(said)

@@ -2,6 +2,9 @@
 package look
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +21,7 @@ type Seen struct {
 	Connections  []*record.Connection
 	Transactions []*record.Transaction
 	Findings     []*record.Finding
-	Waits        []record.Wait // of operations
+	Operations   []*record.RDMAOperation
 	Packets      []*record.Packet
 	Summary      *record.Summary
 }
@@ -41,13 +44,13 @@ func Collect(o dissect.Options) (*Seen, *dissect.Dissector) {
 			return nil
 		},
 		Operation: func(r *record.RDMAOperation) error {
-			s.Waits = append(s.Waits, r.Clone().Waits...)
+			s.Operations = append(s.Operations, r.Clone())
 			return nil
 		},
 		Packet: func(r *record.Packet) error {
-			p := *r
-			p.Nodes, p.Summary = nil, slices.Clone(r.Summary)
-			s.Packets = append(s.Packets, &p)
+			p := r.Clone()
+			p.Nodes = nil
+			s.Packets = append(s.Packets, p)
 			return nil
 		},
 	}, o)
@@ -117,6 +120,19 @@ func AtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool, damaged
 	}
 	slices.SortFunc(s.Transactions, func(a, b *record.Transaction) int { return int(a.ID - b.ID) })
 	return s
+}
+
+// Digests returns a digest of all records of a kind, by kind, as they are in JSON.
+func (s *Seen) Digests() map[string]string {
+	digests := map[string]string{}
+	for kind, records := range map[string]any{"connections": s.Connections, "transactions": s.Transactions, "findings": s.Findings, "operations": s.Operations, "packets": s.Packets, "summary": s.Summary} {
+		text, err := json.Marshal(records)
+		if err != nil {
+			panic(err)
+		}
+		digests[kind] = fmt.Sprintf("%.6x", sha256.Sum256(text))
+	}
+	return digests
 }
 
 // File returns what is said of a capture, and Records a part of that.
