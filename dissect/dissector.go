@@ -45,8 +45,8 @@ type Handler struct {
 	// [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
 
-	// Why gets what decides about the packet of [Options.Why], each when a packet, by, causes it.
-	Why func(by record.Stamp, what, text string)
+	// Why gets what decides about the packet of [Options.Why], each when a packet causes it, by: #12, or server:12 with several capture points.
+	Why func(by, what, text string)
 	// Signal gets the packets that show congestion.
 	Signal func(record.Signal) error
 
@@ -93,8 +93,8 @@ type Options struct {
 	// First and Last limit Packet and Frame of the handler to packets with these numbers, for
 	// callers that want to see a few packets of a long capture. If Last is 0, there is no limit.
 	First, Last int64
-	// Why is the number of the packet that Why of the handler explains.
-	Why int64
+	// Why is the packet that Why of the handler explains.
+	Why record.PacketRef
 	// Linger is the capture time, in nanoseconds, for which a transaction that has ended waits
 	// for packets that still belong to it: an acknowledgement, a retransmission, or a NAK
 	// that refuses its Reply. 0 means one second.
@@ -259,7 +259,7 @@ func New(h Handler, o Options) *Dissector {
 		}
 	}
 	if h.Why != nil {
-		d.tracker.Why = &rdma.Why{Packet: o.Why, Line: h.Why}
+		d.tracker.Why = &rdma.Why{Packet: o.Why.Packet, Name: d.nameOf, Line: h.Why}
 	}
 	d.tracker.KeepFPDUs, d.tracker.Offsets = shown, h.Frame != nil
 	d.budget.OnFirst = d.limit
@@ -380,6 +380,9 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	if v := f.Seen; v != nil && v.Copy != capture.NoCopy {
 		return d.copy(f, l)
+	}
+	if d.tracker.Why != nil && f.Seen != nil {
+		d.explain(f)
 	}
 	s := &d.summary
 	s.Packets++

@@ -1,6 +1,8 @@
 package dissect
 
 import (
+	"fmt"
+
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -58,6 +60,25 @@ func (d *Dissector) point(i int) string {
 		return d.options.Points[i]
 	}
 	return ""
+}
+
+// explain makes the packet that a frame stands for the one that is explained, if a point captured it as [Options.Why].
+func (d *Dissector) explain(f *capture.Frame) {
+	is := func(point int, number int64) bool {
+		return d.options.Why == record.PacketRef{Packet: number, Point: d.point(point)}
+	}
+	if v := f.Seen; is(v.Point, f.Number) || is(v.SentPoint, v.SentNumber) || is(v.ArrivedPoint, v.ArrivedNumber) {
+		d.tracker.Why.Packet = stamp(f).Packet
+	}
+}
+
+// nameOf returns the name of a packet in an explanation: its number, after the capture point if there are several.
+func (d *Dissector) nameOf(packet int64) string {
+	number, point := record.SplitNumber(packet)
+	if name := d.point(point); name != "" {
+		return fmt.Sprintf("%s:%d", record.ShortNames(d.options.Points)(name), number)
+	}
+	return fmt.Sprintf("#%d", number)
 }
 
 // localize separates packet numbers from capture points in a record.

@@ -292,7 +292,7 @@ func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
 		for _, c := range list {
 			points = append(points, c.point)
 		}
-		short := shortNames(points)
+		short := record.ShortNames(points)
 		for i := range list {
 			c := &list[i]
 			c.name = theme.fit(clean(short(c.point)), widestPoint)
@@ -300,41 +300,6 @@ func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
 		}
 	}
 	return list
-}
-
-// shortNames returns a function that leaves out what the names of all capture points have in common at both ends.
-func shortNames(points []string) func(name string) string {
-	if len(points) < 2 {
-		return func(name string) string { return name }
-	}
-	head, tail := shared(points)
-	return func(name string) string { return name[head : len(name)-tail] }
-}
-
-// shared returns the lengths of what the names of all points begin and end with, up to a dot, hyphen, underscore, space or
-// slash.
-func shared(points []string) (head, tail int) {
-	const borders = "-._ /"
-	first := points[0]
-	for i := range len(first) {
-		if slices.ContainsFunc(points, func(p string) bool { return i >= len(p)-1 || p[i] != first[i] }) {
-			break
-		}
-		if strings.IndexByte(borders, first[i]) >= 0 {
-			head = i + 1
-		}
-	}
-	for i := 1; i <= len(first); i++ {
-		if slices.ContainsFunc(points, func(p string) bool {
-			return i >= len(p)-head || p[len(p)-i] != first[len(first)-i]
-		}) {
-			break
-		}
-		if strings.IndexByte(borders, first[len(first)-i]) >= 0 {
-			tail = i
-		}
-	}
-	return head, tail
 }
 
 // width returns the width of all columns.

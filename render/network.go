@@ -76,7 +76,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	for _, p := range points {
 		names = append(names, p.Name)
 	}
-	short := shortNames(names)
+	short := record.ShortNames(names)
 	columns := slices.Clone(networkColumns)
 	if uncertain := clockError(points); uncertain > 0 {
 		for i := range columns {
@@ -308,7 +308,7 @@ func LostPackets(w io.Writer, theme *Theme, width int, start record.Time, list [
 	for _, r := range list {
 		names = append(names, r.From, r.To)
 	}
-	short := shortNames(names)
+	short := record.ShortNames(names)
 	t := newTable(w, theme, width, lostColumns)
 	c := clock{form: theme.times, start: record.Some(start)}
 	for _, r := range list {

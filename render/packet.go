@@ -121,7 +121,7 @@ func (r *Packets) Points(names []string) {
 	if len(names) < 2 {
 		return
 	}
-	r.shortPoint, r.pointWidth = shortNames(names), len("POINT")
+	r.shortPoint, r.pointWidth = record.ShortNames(names), len("POINT")
 	for _, name := range names {
 		r.pointWidth = min(max(r.pointWidth, wide(clean(r.shortPoint(name)))), widestPoint)
 	}

@@ -1,6 +1,10 @@
 package record
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Point is a capture point: a place in the network at which packets were captured, with the clock of that
 // place.
@@ -108,6 +112,41 @@ func NumberAt(point int, number int64) int64 { return int64(point+1)<<pointShift
 // SplitNumber returns the number of a packet at its capture point, and the index of the point, which is -1 if there
 // is only one.
 func SplitNumber(n int64) (number int64, point int) { return n & numberMask, int(n>>pointShift) - 1 }
+
+// ShortNames returns a function that leaves out what the names of all capture points have in common at both ends.
+func ShortNames(points []string) func(name string) string {
+	if len(points) < 2 {
+		return func(name string) string { return name }
+	}
+	head, tail := shared(points)
+	return func(name string) string { return name[head : len(name)-tail] }
+}
+
+// shared returns the lengths of what the names of all points begin and end with, up to a dot, hyphen, underscore, space or
+// slash.
+func shared(points []string) (head, tail int) {
+	const borders = "-._ /"
+	first := points[0]
+	for i := range len(first) {
+		if slices.ContainsFunc(points, func(p string) bool { return i >= len(p)-1 || p[i] != first[i] }) {
+			break
+		}
+		if strings.IndexByte(borders, first[i]) >= 0 {
+			head = i + 1
+		}
+	}
+	for i := 1; i <= len(first); i++ {
+		if slices.ContainsFunc(points, func(p string) bool {
+			return i >= len(p)-head || p[len(p)-i] != first[len(first)-i]
+		}) {
+			break
+		}
+		if strings.IndexByte(borders, first[len(first)-i]) >= 0 {
+			tail = i
+		}
+	}
+	return head, tail
+}
 
 // Before reports whether a packet came before another one: in the same capture, or by their times.
 func (s Stamp) Before(o Stamp) bool {

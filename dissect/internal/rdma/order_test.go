@@ -2,6 +2,7 @@ package rdma_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -320,12 +321,12 @@ func TestRows(t *testing.T) {
 			var got []string
 			d := dissect.New(dissect.Handler{
 				Transaction: func(*record.Transaction) error { return nil },
-				Why: func(by record.Stamp, what, _ string) {
-					if by.Packet == packet {
+				Why: func(by, what, _ string) {
+					if by == fmt.Sprintf("#%d", packet) {
 						got = append(got, what)
 					}
 				},
-			}, dissect.Options{Why: packet})
+			}, dissect.Options{Why: record.PacketRef{Packet: packet}})
 			for f := range testkit.Made(w.Frames) {
 				d.Frame(f)
 			}
@@ -345,7 +346,7 @@ func TestRows(t *testing.T) {
 	for name := range tested {
 		t.Errorf("%q is no row", name)
 	}
-	text = sources(t, "../*/*.go")
+	text = sources(t, "../*/*.go") + sources(t, "../../../internal/points/*.go")
 	for _, f := range regexp.MustCompile("`(\\w+)\\.(\\w+)`[^.|]*[|(,]").FindAllStringSubmatch(tables, -1) {
 		if f[2] == "go" {
 			continue

@@ -11,9 +11,10 @@ import (
 // Why explains one packet, for users who doubt a mark and for people who mend what set it: it gets each fact of package order
 // and each event of an operation that the packet causes, or that is about it.
 type Why struct {
-	Packet int64                                    // its number
-	Line   func(by record.Stamp, what, text string) // by is the packet that causes the fact or event
-	again  bool                                     // that its operation was retransmitted later was told
+	Packet int64                       // its number
+	Name   func(packet int64) string   // returns the name of a packet in text
+	Line   func(by, what, text string) // by is the name of the packet that causes the fact or event
+	again  bool                        // that its operation was retransmitted later was told
 }
 
 // facts says what the kinds of facts mean, for text about sequence numbers.
@@ -53,9 +54,9 @@ func (w *Why) fact(f *flow, fact *order.Fact[held]) {
 		text = fmt.Sprintf("%s %d to %d: %s", f.sequence(), fact.From, fact.To-1, text)
 	}
 	if about != 0 && about != by.Packet {
-		text += fmt.Sprintf("; it is packet #%d", about)
+		text += "; it is packet " + w.Name(about)
 	}
-	w.Line(by, k.name, text)
+	w.Line(w.Name(by.Packet), k.name, text)
 }
 
 // response tells which packet of the response to a Read the current packet is, and how much of the response came before it.
@@ -68,7 +69,7 @@ func (w *Why) response(f *flow, o *Operation, index int64) {
 		case index < o.taken:
 			text += ", which was captured before"
 		}
-		w.Line(by, "response", text)
+		w.Line(w.Name(by.Packet), "response", text)
 	}
 }
 
@@ -83,7 +84,7 @@ func (w *Why) receives(f *flow, psn uint32, comes arrival) {
 		ahead:   fmt.Sprintf("ahead: its receiver expects PSN %d, and drops it", f.ops.receiver.next),
 		behind:  "behind: its receiver drops it, if an earlier copy came",
 	}[comes]
-	w.Line(by, "receiver", fmt.Sprintf("PSN %d: %s", psn, text))
+	w.Line(w.Name(by.Packet), "receiver", fmt.Sprintf("PSN %d: %s", psn, text))
 }
 
 // sequence returns the name of the sequence numbers of the flow.
@@ -97,7 +98,7 @@ func (f *flow) sequence() string {
 // dropped tells that the receiver of the current packet drops it.
 func (w *Why) dropped(cur *currentPacket) {
 	if cur.at.Packet == w.Packet && (cur.Offset.Dropped || cur.Mark&record.BadChecksum != 0) {
-		w.Line(cur.at, "dropped", "its checksum is wrong: its receiver drops it, and nothing in it is certain")
+		w.Line(w.Name(cur.at.Packet), "dropped", "its checksum is wrong: its receiver drops it, and nothing in it is certain")
 	}
 }
 
@@ -146,7 +147,7 @@ func (n narrator) tell(what string, o *Operation, also bool, text string) {
 			}
 		}
 	}
-	w.Line(t.now, what, of+text)
+	w.Line(w.Name(t.now.Packet), what, of+text)
 }
 
 // Operation implements [Follower].
@@ -159,15 +160,15 @@ func (n narrator) Operation(e Event) Standing {
 			text += fmt.Sprintf(" (its timer is %s)", field.Duration(int64(timer)))
 		}
 		if b.At.Packet != e.At.Packet {
-			text += fmt.Sprintf(", burst since #%d", b.At.Packet)
+			text += ", burst since " + n.tracker.Why.Name(b.At.Packet)
 		}
 		if b.Nak.Packet != 0 {
-			text += fmt.Sprintf(", NAK #%d", b.Nak.Packet)
+			text += ", NAK " + n.tracker.Why.Name(b.Nak.Packet)
 		}
 	}
 	if e.What == Acked && e.Op != nil {
 		if d, known := e.Op.Delivered(); known && d.At.Packet != 0 {
-			if text += fmt.Sprintf("; its receiver accepted the copy in #%d", d.At.Packet); !d.Certain {
+			if text += "; its receiver accepted the copy in " + n.tracker.Why.Name(d.At.Packet); !d.Certain {
 				if text += " or an earlier one"; d.Earliest.Packet == 0 {
 					text += ", which is not in the capture"
 				}

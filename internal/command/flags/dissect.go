@@ -31,7 +31,7 @@ func (s *Settings) Dissection() dissect.Options {
 	return dissect.Options{
 		OtherOperations: s.View.diagnoses, Window: s.window(),
 		Memory: int64(s.Memory), Files: s.Files, RPC: s.RPC && !ofPackets, Decode: s.Decode && !ofPackets || s.Ladder, Tree: s.Decode && ofPackets,
-		Unanswered: record.Time(s.unanswered), Ports: s.ports, Tunnels: s.Tunnels, Points: s.AtPoints, At: s.at, Why: s.Why,
+		Unanswered: record.Time(s.unanswered), Ports: s.ports, Tunnels: s.Tunnels, Points: s.AtPoints, At: s.at,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/shell"
@@ -82,9 +84,9 @@ type plain struct {
 	Every      time.Duration // length of the intervals of stats; 0 for one sum
 	Accept     string        // file of --write-baseline
 	unanswered time.Duration
-	All        bool  // check lists each finding, connections each connection; a ladder is not folded
-	Why        int64 // packets explains the packet with this number; 0 for none
-	Lost       bool  // network lists the packets that were lost
+	All        bool   // check lists each finding, connections each connection; a ladder is not folded
+	Why        Packet // the packet that packets explains
+	Lost       bool   // network lists the packets that were lost
 	Look       appearance
 }
 
@@ -134,6 +136,53 @@ func (i interval) Set(text string) (err error) {
 		return errors.New("a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0")
 	}
 	return nil
+}
+
+// Packet names a packet: its number in the capture of a point, which is left out if there is only one capture. The number is 0 if no
+// packet is named.
+type Packet struct {
+	Point  string
+	Number int64
+}
+
+// String returns the name, such as 12 or server:12.
+func (p *Packet) String() string {
+	switch {
+	case p.Number == 0:
+		return ""
+	case p.Point == "":
+		return strconv.FormatInt(p.Number, 10)
+	}
+	return fmt.Sprintf("%s:%d", p.Point, p.Number)
+}
+
+// Type returns the name of the type; pflag asks for it.
+func (p *Packet) Type() string { return "packet" }
+
+// Set parses a name.
+func (p *Packet) Set(text string) (err error) {
+	at := strings.LastIndexByte(text, ':')
+	if p.Number, err = strconv.ParseInt(text[at+1:], 10, 64); err != nil || p.Number < 1 || at == 0 {
+		return errors.New("must be the number of a packet, counted from 1, or server:12 with several capture points")
+	}
+	p.Point = text[:max(at, 0)]
+	return nil
+}
+
+// In returns the packet in captures at several points, nil if there is only one: the point of the packet is the name of one of them, or what is
+// shown of that.
+func (p *Packet) In(points []string) (record.PacketRef, error) {
+	short := record.ShortNames(points)
+	i := slices.IndexFunc(points, func(name string) bool { return p.Point == name || p.Point == short(name) })
+	switch {
+	case points == nil && p.Point == "":
+		return record.PacketRef{Packet: p.Number}, nil
+	case points == nil:
+		return record.PacketRef{}, fmt.Errorf("--why %v: there is only one capture point, so give only the number, %d", p, p.Number)
+	case i < 0:
+		return record.PacketRef{}, fmt.Errorf("--why %v: name the capture point, too: --why %s:%d or --why %s:%d", p, short(points[0]), p.Number, short(points[1]), p.Number)
+	}
+	return record.PacketRef{Packet: p.Number, Point: points[i]}, nil
 }
 
 // flagGroup is a heading below which help texts and man pages list flags.
@@ -245,9 +294,6 @@ func (v *View) Check(cmd *cobra.Command) (err error) {
 		if cmd.Flags().Changed(c.flag) && cmd.Flags().Changed(c.with) {
 			return fmt.Errorf("--%s cannot be combined with --%s: %s", c.flag, c.with, c.why)
 		}
-	}
-	if n, _ := cmd.Flags().GetInt64("why"); n < 0 || n == 0 && cmd.Flags().Changed("why") {
-		return fmt.Errorf("--why %d: must be the number of a packet, counted from 1", n)
 	}
 	return nil
 }

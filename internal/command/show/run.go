@@ -180,6 +180,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.Dissection()
 	o.XIDs = r.XIDs
+	o.Why, _ = r.Why.In(r.AtPoints) // packets says what is wrong with it
 	o.Files = r.ShowsFiles(s.width) || len(r.Also) > 0
 	if len(r.Also) == 0 {
 		o.Unused = r.Unused

@@ -2,7 +2,6 @@ package show
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -450,7 +449,7 @@ func packets(s *sink) (dissect.Handler, func()) {
 		}
 		return s.status()
 	}}
-	if s.Why != 0 {
+	if s.Why.Number != 0 {
 		return why(s, show)
 	}
 	if len(s.Conns) > 0 {
@@ -466,23 +465,22 @@ func packets(s *sink) (dissect.Handler, func()) {
 
 // why shows one packet, and below it what decided about it.
 func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
-	if s.AtPoints != nil {
-		s.fail(errors.New("--why explains the packets of one capture; --points off reads several as one"))
-	}
+	wanted, err := s.Why.In(s.AtPoints)
+	s.fail(err)
 	var lines []string
 	h.Packet = func(p *record.Packet) error {
-		if p.Number == s.Why {
+		if p.Is(wanted) {
 			s.take(p, show)
 		}
 		return s.status()
 	}
-	h.Why = func(by record.Stamp, what, text string) {
-		lines = append(lines, fmt.Sprintf("#%-8d %-14s %s\n", by.Packet, what, text))
+	h.Why = func(by, what, text string) {
+		lines = append(lines, render.Clean(fmt.Sprintf("%-9s %-14s %s", by, what, text))+"\n")
 	}
 	return h, func() {
 		switch {
 		case s.written == 0:
-			s.fail(fmt.Errorf("--why %d: no packet that is selected has this number", s.Why))
+			s.fail(fmt.Errorf("--why %v: no packet that is selected has this number", &s.Why))
 		case lines == nil:
 			lines = []string{"nothing to explain: no event of an RDMA operation or of the order of requests is about it\n"}
 		}
