@@ -706,7 +706,7 @@ func (m *matcher) choose(b *bucket, e *entry, w *path) (best uint64) {
 		return oldest
 	}
 	for i := best; m.ring.at(i - 1).copied; {
-		if i = m.ring.at(i - 1).prev; i == 0 || e.time-m.ring.at(i-1).time > w.longest {
+		if i = m.ring.at(i - 1).prev; i == 0 || m.ring.at(best-1).time-m.ring.at(i-1).time > w.longest {
 			return best
 		}
 		if !m.ring.at(i - 1).copied {
@@ -869,7 +869,7 @@ func (m *matcher) miss(at uint64, e *entry, last bool) {
 	default: // Nothing shows that the receiver had it, or that it missed it: the capture may lack it.
 		e.sending = missing
 		h.Unknown++
-		if m.incomplete(h.To) || m.lacks[h.To].about(e.time) {
+		if !e.copied && (m.incomplete(h.To) || m.lacks[h.To].about(e.time)) { // A copy that the network made is no packet that came.
 			e.sending = unknown
 		}
 	}

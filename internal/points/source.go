@@ -257,7 +257,7 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	v.SentBetween, v.ArrivedBetween = !s.plan.atSender(e.path.dir, e.path.points[0]), !s.plan.atReceiver(e.path.dir, e.path.points[len(e.path.points)-1])
 	v.ArrivedBetween = v.ArrivedBetween || e.arriving == matched && e.isRefused() // It was damaged before its first point.
 	v.Changed = e.changed
-	v.Duplicate = e.copied && (e.sending == lost || e.sending == missing || e.sending == damagedOn)
+	v.Duplicate = e.copied && e.sending != none
 	switch e.sending {
 	case lost:
 		v.Fate, v.ArrivedPoint = capture.FateLost, e.path.points[e.hop+1]

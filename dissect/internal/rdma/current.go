@@ -48,13 +48,11 @@ func (cur *currentPacket) markAfterGap(o *Operation) {
 	cur.mark(o, record.AfterGap)
 }
 
-// isOvertaken reports whether a packet came after one that waits for it.
-func (cur *currentPacket) isOvertaken(w *window) bool {
-	if w.Empty() {
-		return false
-	}
-	for i := range w.Len() {
-		if !w.At(i).early {
+// isOvertaken reports whether a packet came after one that waits for it. With several capture points, it has to be known to have been sent
+// before that one: what its sender repeats comes late, too.
+func isOvertaken(p *Path, w *window) bool {
+	for i := 0; !w.Empty() && i < w.Len(); i++ {
+		if x := w.At(i); !x.early && (!p.Joined || p.Began() != 0 && p.Began() < x.began) {
 			return true
 		}
 	}

@@ -62,7 +62,7 @@ type taken interface {
 // carry takes a packet of requests that came to its receiver.
 func (f *flow) carry(p taken, r order.Request, path *Path, cur *currentPacket) {
 	again := path.Joined && f.noteSent(f.order.Run(&r), *path) && f.order.IsNew(r.PSN)
-	cur.fills = !again && cur.isOvertaken(f.waiting())
+	cur.fills = isOvertaken(path, f.waiting())
 	f.apply(p, f.order.Take(r, f.conn.mtu), cur)
 	f.settleAbsent()
 	f.reportLost()

@@ -129,7 +129,7 @@ func (d *Datagram) wait(f *flow, cur *currentPacket) {
 		}
 		return
 	}
-	copied := held{stamp: d.At, class: d.Class, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length}
+	copied := held{stamp: d.At, class: d.Class, badICRC: cur.acceptedBadICRC(), early: cur.early, began: d.Path.Began(), data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length}
 	f.apply(nil, f.order.Hold(len(copied.data), copied, f.conn.mtu), cur)
 }
 

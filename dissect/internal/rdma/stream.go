@@ -206,7 +206,7 @@ func (s *TCP) wait(f *flow, cur *currentPacket) {
 		return
 	}
 	cur.shown = f.stream.frames.early(s)
-	copied := held{stamp: s.At, class: s.Class, data: buffers.Add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
+	copied := held{stamp: s.At, class: s.Class, data: buffers.Add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early, began: s.Path.Began()}
 	f.apply(nil, f.order.Hold(len(copied.data), copied, 0), cur)
 }
 

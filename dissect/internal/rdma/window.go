@@ -36,6 +36,7 @@ type held struct {
 	length  int    // bytes on the wire
 	badICRC bool
 	early   bool         // see [Path]
+	began   record.Time  // see [sent.Path.Began]
 	class   uint8        // traffic class
 	shown   order.Run    // iWARP: sequence numbers of its FPDUs that were noted when it came
 	copies  []heldCopy   // the first retransmissions while it was held

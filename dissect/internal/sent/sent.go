@@ -34,6 +34,9 @@ func (p *Path) Left() (at record.Stamp) {
 	return at
 }
 
+// Began returns when the packet passed the first point that captured it on its way; 0 if its receiver's is the only one that did.
+func (p *Path) Began() record.Time { return p.FirstSeen(p.Sent.Time) }
+
 // FirstSeen returns when the packet passed the first point that captured it on its way, or, if that is not known, a time.
 func (p *Path) FirstSeen(otherwise record.Time) record.Time {
 	if p.Passed != 0 {
