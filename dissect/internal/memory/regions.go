@@ -339,7 +339,7 @@ func (r *Regions[T]) Written(kind Kind, chunk int) (end int64) {
 	segments := r.Chunk(kind, chunk)
 	for i := range segments {
 		s := &segments[i]
-		if last, any := s.Transferred().End(); any {
+		if last, known := s.Transferred().End(); known {
 			end = s.at + last
 		}
 	}

@@ -38,7 +38,7 @@ func (t *Transfer) Truncated() int64 { return t.truncated }
 func (t *Transfer) Full() bool { return len(t.moved) == span.Max }
 
 // End returns the offset after the last byte that moved, and false if nothing did.
-func (t *Transfer) End() (offset int64, any bool) {
+func (t *Transfer) End() (offset int64, known bool) {
 	if len(t.moved) == 0 {
 		return 0, false
 	}

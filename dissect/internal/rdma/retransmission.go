@@ -151,15 +151,15 @@ func (q *queuePair) breaks(psn uint32) {
 }
 
 // takeDamaged returns the first damaged copy of a Send in one packet, and false if there is none. It forgets all of them.
-func (q *queuePair) takeDamaged(p part) (first record.Stamp, any bool) {
+func (q *queuePair) takeDamaged(p part) (first record.Stamp, found bool) {
 	q.damaged = slices.DeleteFunc(q.damaged, func(d damagedSend) bool {
 		is := d.isCopyOf(p.From, p.size)
-		if is && !any {
-			first, any = d.at, true
+		if is && !found {
+			first, found = d.at, true
 		}
 		return is
 	})
-	return first, any
+	return first, found
 }
 
 // kindOf returns the kind of the operation that a request belongs to.

@@ -317,8 +317,8 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 		}
 		return
 	}
-	last, any := j.answered[x.side].Get()
-	if !any || j.newestAnswered[x.side] <= x.rec.ID || last-since < cs.table.options.Unanswered || x.checks.credits.isDone {
+	last, known := j.answered[x.side].Get()
+	if !known || j.newestAnswered[x.side] <= x.rec.ID || last-since < cs.table.options.Unanswered || x.checks.credits.isDone {
 		return
 	}
 	const text = "this Call was not answered, although later Calls were answered for %s"

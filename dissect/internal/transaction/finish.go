@@ -89,14 +89,17 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return compareEvents(&a, &b) })
 	}
 	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
-	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
-	r.MinorVersion = k.Minor
-	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.PrincipalOperation(k.Operations)), x.rpcStatus, x.nfsStatus
-	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
-	r.Malformed = k.Malformed
-	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
+	r.Type, r.ID, r.Connection, r.XID = "transaction", k.ID, connection, k.XID
+	r.Direction, r.Status, r.Call = cs.direction(x.side), k.Status, k.Call
+	r.Operations, r.Operation, r.MinorVersion = k.Operations, named(nfs.PrincipalOperation(k.Operations)), k.Minor
+	r.RPCStatus, r.NFSStatus = x.rpcStatus, x.nfsStatus
+	r.RDMAError, r.RDMAErrorRange = x.rdmaError, x.rdmaErrorRange
+	r.Invalidation, r.Malformed = x.invalidation, k.Malformed
+	r.Timeline, r.Waits, r.Findings = k.Timeline, k.Waits, k.Findings
+	r.LatencyNS, r.LatencyMinNS, r.Phases = x.latency, x.latencyMin, x.phases()
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
-	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost || slices.Contains(k.Findings, rule.ReplyNotDelivered.ID), record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	r.ReplyLost = x.state == lost || slices.Contains(k.Findings, rule.ReplyNotDelivered.ID)
+	r.HeldBackBy = record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	if x.behind != nil {
 		r.BehindReads = record.Some(x.behind.BehindReads)
 	}
@@ -106,8 +109,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	if x.latency.Known() && x.rec.Call != nil {
 		r.Meanwhile = x.meanwhile
 	}
-	r.Request, r.Attempt, r.RetryOf, r.RetransmitOf = k.Request, k.Attempt, record.SomeIf(k.RetryOf, k.RetryOf != 0), record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)
-	r.Try, r.FirstTry = k.Try, k.FirstTry
+	r.Request, r.Attempt, r.Try, r.FirstTry = k.Request, k.Attempt, k.Try, k.FirstTry
+	r.RetryOf = record.SomeIf(k.RetryOf, k.RetryOf != 0)
+	r.RetransmitOf = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)
 	if r.ReplyLost && slices.Contains(k.Findings, rule.InlineThresholdExceeded.ID) {
 		r.ReplyLimit = record.Some(int64(inlineThreshold(cs, x.side.Other())))
 	}
@@ -235,11 +239,11 @@ func (t *Table) chunks(x *txn) {
 func (t *Table) leftOver(x *txn) {
 	to := &t.storage
 	to.handles = to.handles[:0]
-	invalidated, any := x.invalidation.Get()
+	invalidated, known := x.invalidation.Get()
 	r := &t.record
 	for i := range x.memory.Segments {
 		s := &x.memory.Segments[i]
-		if s.HandleSeen || s.Persistent || s.Invalidated || any && uint32(invalidated.Handle) == s.Handle {
+		if s.HandleSeen || s.Persistent || s.Invalidated || known && uint32(invalidated.Handle) == s.Handle {
 			continue
 		}
 		to.handles = append(to.handles, record.Hex32(s.Handle))

@@ -176,7 +176,7 @@ func (t *Table) repeats(c *chain, x *txn) bool {
 	}
 	pause := t.Clock - c.since
 	if c.why == noReply {
-		if made, any := t.tasks.sessions[c.asked.key.hostPair]; !any || made <= c.called {
+		if made, known := t.tasks.sessions[c.asked.key.hostPair]; !known || made <= c.called {
 			return false
 		}
 	} else {

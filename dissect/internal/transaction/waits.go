@@ -39,12 +39,14 @@ const busyFrom = 8
 // progress during that side's transfer for another transaction, and continues immediately after the
 // transfer, it waited for the transfer. Inside is true if an earlier packet of the same transfer was noted.
 func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp, inside bool) {
-	b := &cs.wireActivity().busy[s]
-	if x.progress.active.Packet != 0 && at.Time-x.progress.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
-		if from := max(b.from.Time, x.progress.active.Time); b.last.Time-from >= waitFrom {
+	b, active := &cs.wireActivity().busy[s], x.progress.active
+	stoodStill := active.Packet != 0 && at.Time-active.Time >= waitFrom
+	followsTransfer := b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom
+	if stoodStill && followsTransfer {
+		if from := max(b.from.Time, active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
 				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.link.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
-				Packets: packetList(cs, x.progress.active.Packet, b.last.Packet, at.Packet),
+				Packets: packetList(cs, active.Packet, b.last.Packet, at.Packet),
 			})
 			noteHeldUp(x, cs.link.LossesBefore(s, sent.Before{Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
