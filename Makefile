@@ -73,7 +73,7 @@ golden: ## regenerate the golden files, the digests, the schemas and the output 
 	$(GO) test ./render -update
 	$(GO) test ./internal/browse ./internal/export/parquet -update
 	$(GO) test ./dissect -run '^TestGaps$$' -update
-	$(GO) test ./dissect/internal/rdma -run '^TestStories$$' -update
+	$(GO) test ./dissect/internal/rdma ./dissect/internal/transaction -run '^TestStories$$' -update
 	$(GO) test ./cmd/rdmadump -run '^(TestGolden|TestDigests|TestDocs|TestReportGolden)$$' -update
 	cd test/duckdb && $(GO) test . -run TestPage -update
 

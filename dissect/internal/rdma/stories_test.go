@@ -3,11 +3,7 @@ package rdma_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
-	"maps"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,32 +68,5 @@ func TestStories(t *testing.T) {
 			}
 		}
 	}
-	const file = "testdata/stories.json"
-	if *update {
-		text, err := json.MarshalIndent(told, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want map[string]map[string]string
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(told)) {
-		for kind, digest := range told[name] {
-			if want[name][kind] != digest {
-				t.Errorf("%s: %s are others (-update writes %s)", name, kind, file)
-			}
-		}
-	}
-	if len(want) != len(told) {
-		t.Errorf("%s has %d stories, want %d", file, len(want), len(told))
-	}
+	look.Compare(t, "testdata/stories.json", *update, told)
 }

@@ -2,9 +2,12 @@
 package look
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +25,7 @@ type Seen struct {
 	Transactions []*record.Transaction
 	Findings     []*record.Finding
 	Operations   []*record.RDMAOperation
+	Tasks        []*record.Task
 	Packets      []*record.Packet
 	Summary      *record.Summary
 }
@@ -45,6 +49,10 @@ func Collect(o dissect.Options) (*Seen, *dissect.Dissector) {
 		},
 		Operation: func(r *record.RDMAOperation) error {
 			s.Operations = append(s.Operations, r.Clone())
+			return nil
+		},
+		Task: func(r *record.Task) error {
+			s.Tasks = append(s.Tasks, r.Clone())
 			return nil
 		},
 		Packet: func(r *record.Packet) error {
@@ -125,7 +133,7 @@ func AtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool, damaged
 // Digests returns a digest of all records of a kind, by kind, as they are in JSON.
 func (s *Seen) Digests() map[string]string {
 	digests := map[string]string{}
-	for kind, records := range map[string]any{"connections": s.Connections, "transactions": s.Transactions, "findings": s.Findings, "operations": s.Operations, "packets": s.Packets, "summary": s.Summary} {
+	for kind, records := range map[string]any{"connections": s.Connections, "transactions": s.Transactions, "findings": s.Findings, "operations": s.Operations, "packets": s.Packets, "tasks": s.Tasks, "summary": s.Summary} {
 		text, err := json.Marshal(records)
 		if err != nil {
 			panic(err)
@@ -133,6 +141,34 @@ func (s *Seen) Digests() map[string]string {
 		digests[kind] = fmt.Sprintf("%.6x", sha256.Sum256(text))
 	}
 	return digests
+}
+
+// Compare compares digests by story and kind with those in a file, or writes the file.
+func Compare(t *testing.T, file string, update bool, told map[string]map[string]string) {
+	t.Helper()
+	text, err := json.MarshalIndent(told, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if update {
+		err = os.WriteFile(file, append(text, '\n'), 0o644)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	var want map[string]map[string]string
+	if err := cmp.Or(err, json.Unmarshal(text, &want)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		for kind, digest := range told[name] {
+			if want[name][kind] != digest {
+				t.Errorf("%s: %s are others (-update writes %s)", name, kind, file)
+			}
+		}
+	}
+	if len(want) != len(told) {
+		t.Errorf("%s has %d stories, want %d", file, len(want), len(told))
+	}
 }
 
 // File returns what is said of a capture, and Records a part of that.

@@ -1,0 +1,56 @@
+package transaction_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
+	"github.com/rdmadump/rdmadump/synth/cases"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/stories.json")
+
+// TestStories: every value of the records of each case, by its rule, and of small captures is what it was. TestCases of package dissect
+// says which findings are right, and scripts/same shows what the values of two builds are.
+func TestStories(t *testing.T) {
+	told := map[string]map[string]string{}
+	all := map[string]*look.Seen{}
+	for _, c := range cases.All() {
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			for _, broken := range []bool{true, false} {
+				if !c.On(transport) {
+					continue
+				}
+				seen := look.At(c.Wire(transport, broken))
+				if all[c.Rule] == nil {
+					all[c.Rule] = &look.Seen{}
+				}
+				s := all[c.Rule]
+				s.Connections = append(s.Connections, seen.Connections...)
+				s.Transactions = append(s.Transactions, seen.Transactions...)
+				s.Findings = append(s.Findings, seen.Findings...)
+				s.Packets = append(s.Packets, seen.Packets...)
+				s.Tasks = append(s.Tasks, seen.Tasks...)
+			}
+		}
+	}
+	for name, s := range all {
+		told[name] = s.Digests()
+	}
+	for _, name := range []string{
+		"captures/rocev2-errors", "captures/lab-krb5", "captures/lab-nfs40", "captures/lab-iwarpcallback41", "captures/rocev2-storm41", "other/rocev2-reboot41",
+		"captures/derived-snaplen128-callback41", "captures/lab-slowserver41", "captures/lab-inline16", "captures/rocev2-mixed", "other/lab-tcprecall40",
+	} {
+		told[name] = look.File(t, "../../../testdata/"+name+".pcap.zst").Digests()
+		frames, _ := testkit.Frames(t, "../../../testdata/"+name+".pcap.zst")
+		s, d := look.Collect(dissect.Options{Rebuild: true, Files: true})
+		for _, f := range testkit.Apply(1, frames, "late", "drop", "duplicate") {
+			d.Frame(&f)
+		}
+		s.Summary, _ = d.Finish()
+		told[name+", damaged"] = s.Digests()
+	}
+	look.Compare(t, "testdata/stories.json", *update, told)
+}
