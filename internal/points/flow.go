@@ -14,7 +14,6 @@ type flowKey struct {
 
 // flow is the traffic to one queue pair.
 type flow struct {
-	key      flowKey
 	newest   []uint64     // by hop: the newest transmission that certainly arrived, as its position plus 1
 	requests queue[asked] // requests that are not acknowledged yet
 	arrived  receipt      // of requests
@@ -25,9 +24,8 @@ type flow struct {
 	answered  uint32 // highest PSN of a response to them; a Read has several
 	hasAnswer bool
 
-	response    uint32 // highest PSN of a response that arrived
-	responseAt  int64
-	hasResponse bool
+	response   uint32 // highest PSN of a response that arrived
+	responseAt int64
 
 	peer   uint32 // responses: the queue pair to which the requests go
 	votes  int32
@@ -99,10 +97,7 @@ type flows struct {
 func (s *flows) of(key flowKey) *flow {
 	f := s.all[key]
 	if f == nil && len(s.all) < s.limit {
-		if s.all == nil {
-			s.all = map[flowKey]*flow{}
-		}
-		f = &flow{key: key}
+		f = new(flow)
 		s.all[key] = f
 	}
 	return f
@@ -121,9 +116,9 @@ func (s *flows) note(at uint64, e *entry, v *sight) {
 	info := e.opcode.Info()
 	switch {
 	case info.Request:
-		s.request(e.path, at, e)
+		s.request(at, e)
 	case e.path.back != nil:
-		s.respond(e.path, e)
+		s.respond(e)
 	}
 }
 
@@ -135,14 +130,14 @@ func (s *flows) unsent(e *entry) {
 		c := &s.latest[slotOf(e.path.dir, e.psn)]
 		c.key, c.psn = flowKey{e.path.dir, e.qpn}, e.psn
 	case e.path.back != nil:
-		s.respond(e.path, e)
+		s.respond(e)
 	}
 }
 
 // request takes a request that leaves its sender's point.
-func (s *flows) request(w *path, at uint64, e *entry) {
-	c := &s.latest[slotOf(w.dir, e.psn)]
-	c.key, c.psn = flowKey{w.dir, e.qpn}, e.psn
+func (s *flows) request(at uint64, e *entry) {
+	c := &s.latest[slotOf(e.path.dir, e.psn)]
+	c.key, c.psn = flowKey{e.path.dir, e.qpn}, e.psn
 	f := s.of(c.key)
 	if f == nil {
 		return
@@ -161,12 +156,12 @@ func (s *flows) request(w *path, at uint64, e *entry) {
 }
 
 // respond takes a response that leaves its sender's point: it shows which requests the sender had.
-func (s *flows) respond(w *path, e *entry) {
-	f := s.of(flowKey{w.dir, e.qpn})
+func (s *flows) respond(e *entry) {
+	f := s.of(flowKey{e.path.dir, e.qpn})
 	if f == nil {
 		return
 	}
-	if c := &s.latest[slotOf(w.back.dir, e.psn)]; c.psn == e.psn && c.key.dir == w.back.dir {
+	if c := &s.latest[slotOf(e.path.back.dir, e.psn)]; c.psn == e.psn && c.key.dir == e.path.back.dir {
 		switch {
 		case c.key.qpn == f.peer:
 			f.votes = min(f.votes+1, maxVotes)
@@ -179,7 +174,7 @@ func (s *flows) respond(w *path, e *entry) {
 	if f.votes < trustVotes || e.icrc == rocev2.ICRCBad {
 		return
 	}
-	requests := flowKey{w.back.dir, f.peer}
+	requests := flowKey{e.path.back.dir, f.peer}
 	if q := s.all[requests]; q != nil {
 		if q.back = f; !q.hasAnswer || rocev2.PSNDelta(e.psn, q.answered) > 0 {
 			q.hasAnswer, q.answered = true, e.psn
@@ -296,29 +291,21 @@ func (f *flow) lastCopy(m *matcher, psn uint32, before int64) (last *entry) {
 // psnSet is a set of recent PSNs.
 type psnSet [flowPSNs / 64]uint64
 
-func (s *psnSet) has(psn uint32) bool {
-	i := psn % flowPSNs
-	return s[i/64]>>(i%64)&1 != 0
-}
-
-func (s *psnSet) remove(psn uint32) {
-	i := psn % flowPSNs
-	s[i/64] &^= 1 << (i % 64)
-}
+func (s *psnSet) has(psn uint32) bool { return s[psn%flowPSNs/64]>>(psn%64)&1 != 0 }
 
 // forget removes the PSNs of a range: the receiver has not taken them, nor any copy that arrived before.
 func (s *psnSet) forget(from, to uint32) {
 	for i := 0; rocev2.PSNDelta(to, from) >= 0 && i < flowPSNs/2; i++ {
-		s.remove(from)
+		s[from%flowPSNs/64] &^= 1 << (from % 64)
 		from = (from + 1) & rocev2.PSNMask
 	}
 }
 
 // add adds a PSN, and forgets one that is far from it.
 func (s *psnSet) add(psn uint32) {
-	i, far := psn%flowPSNs, (psn+flowPSNs/2)%flowPSNs
-	s[i/64] |= 1 << (i % 64)
-	s[far/64] &^= 1 << (far % 64)
+	s[psn%flowPSNs/64] |= 1 << (psn % 64)
+	far := (psn + flowPSNs/2) & rocev2.PSNMask
+	s.forget(far, far)
 }
 
 // transmissions are those of which an arrival may be, as their positions plus 1: equal packets cannot be distinguished.
@@ -344,8 +331,8 @@ func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 		f.arrived.take(e)
 		return overtaken
 	}
-	if f.got.take(e); !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
-		f.hasResponse, f.response, f.responseAt = true, e.psn, e.time
+	if f.got.take(e); f.responseAt == 0 || rocev2.PSNDelta(e.psn, f.response) > 0 {
+		f.response, f.responseAt = e.psn, e.time
 	}
 	return overtaken
 }
@@ -358,7 +345,7 @@ func (s *flows) wasAnswered(e *entry) bool {
 		return false
 	}
 	f := s.all[flowKey{e.path.dir, e.qpn}]
-	if f == nil || f.got.has(e.psn) || f.votes < trustVotes || !f.hasResponse || rocev2.PSNDelta(f.response, e.psn) <= 0 || f.responseAt < e.time {
+	if f == nil || f.got.has(e.psn) || f.votes < trustVotes || rocev2.PSNDelta(f.response, e.psn) <= 0 || f.responseAt < e.time {
 		return false
 	}
 	return !f.got.forgot(e) && f.got.after(e.time, e.psn, true) == nil

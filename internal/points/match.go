@@ -288,8 +288,8 @@ func newMatcher(p *Plan) *matcher {
 	m.quiet, m.frames, m.lacks = make([]quiet, len(p.Points)), make([]int64, len(p.Points)), make([]lacks, len(p.Points))
 	m.common = make([]int64, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
-	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
-	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
+	m.flows.all, m.flows.limit = map[flowKey]*flow{}, int(max(p.memory/4/flowBytes, 64))
+	m.streams = streams{map[streamKey]*stream{}, int(max(p.memory/4/streamBytes, 64))}
 	of := map[[2]int]*Hop{}
 	for dir, points := range p.paths {
 		w := &path{points: points, dir: dir, longest: p.longest[dir], shortest: p.shortest[dir], trusted: true, position: map[int]int{}}
@@ -464,10 +464,16 @@ func (m *matcher) transmit(at uint64, e *entry) {
 	if !e.control && !e.twin {
 		e.path.hops[hop].count(e, 1)
 	}
-	e.sending = notYet
-	m.open.push(at)
 	key := keyOn(e.key, hop)
 	b := m.buckets[key]
+	if b.live > 0 && b.latest == 0 && !e.stream { // It arrived before it was sent: a clock stepped. The arrival stands for the packet.
+		if e.sending, e.arriving = unknown, secondCopy; !e.twin {
+			e.path.hops[hop].Unknown++
+		}
+		return
+	}
+	e.sending = notYet
+	m.open.push(at)
 	b.live++
 	if e.stream {
 		m.streams.all[e.on(hop)].send(reach{e.seq, e.seq + e.bytes, at, e.time})

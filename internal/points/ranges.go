@@ -104,9 +104,6 @@ const (
 func (s *streams) of(key streamKey) *stream {
 	f := s.all[key]
 	if f == nil && len(s.all) < s.limit {
-		if s.all == nil {
-			s.all = map[streamKey]*stream{}
-		}
 		f = &stream{counted: key.src == portNFSRDMA || key.dst == portNFSRDMA}
 		s.all[key] = f
 	}

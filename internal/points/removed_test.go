@@ -500,6 +500,19 @@ func TestTwiceWhereOthersLack(t *testing.T) {
 	}
 }
 
+// TestArrivesBeforeSent: packets that come before they were sent show that a clock stepped, and are not sent again.
+func TestArrivesBeforeSent(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/rocev2-callback41.pcap.zst"), 2)
+	client, from := clientOf(ends[0]), len(ends[0])*9/10
+	for i := range ends[0][from:] {
+		ends[0][from+i].Time += 500e6
+	}
+	ends[1] = slices.DeleteFunc(ends[1], func(f capture.Frame) bool { return f.Number > int64(from) && sourceOf(&f) != client })
+	if s := tell(t, ends); s.points != 2 || s.counts.lost+s.retransmitted > 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestRepeatsWhereSenderLacks: a packet that closes a gap is not out of order where no capture shows that it was sent before those behind the gap.
 func TestRepeatsWhereSenderLacks(t *testing.T) {
 	var ends [][]capture.Frame
