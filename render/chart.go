@@ -347,7 +347,7 @@ func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
 	if scales != nil {
-		b.WriteString(theme.dim.of(strings.Join(scales, ", or ")) + "\n")
+		b.WriteString(theme.dim.of(strings.Join(scales, ", or ")+theme.scale("; ")) + "\n")
 	}
 	_, err := fmt.Fprintf(on.Out, "%s\n", b.String())
 	return err
@@ -684,20 +684,28 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 // histogramCells is the number of characters of a histogram.
 const histogramCells = 16
 
-// full says what the largest value of a chart is drawn as.
-func (t *Theme) full() string {
+// levels are the characters of charts that are one line high, from empty to full.
+func (t *Theme) levels() []string {
 	if t.unicode {
-		return t.glyphs.levels[len(t.glyphs.levels)-1] + " ="
+		return t.glyphs.levels
 	}
-	return asciiLevels[len(asciiLevels)-1] + " ="
+	return asciiLevels
+}
+
+// full says what the largest value of a chart is drawn as.
+func (t *Theme) full() string { return t.levels()[len(t.levels())-1] + " =" }
+
+// scale returns the characters of a chart in their order after some text, or nothing if they show it themselves.
+func (t *Theme) scale(after string) string {
+	if t.unicode {
+		return ""
+	}
+	return after + "low " + strings.Join(asciiLevels[1:], "") + " high"
 }
 
 // histogram draws each count as one character. Only a count of 0 is drawn as a space.
 func (t *Theme) histogram(counts []int) string {
-	levels := t.glyphs.levels
-	if !t.unicode {
-		levels = asciiLevels
-	}
+	levels := t.levels()
 	most := 1
 	for _, n := range counts {
 		most = max(most, n)

@@ -206,7 +206,7 @@ func numbersChanged(c *analyze.Comparison) string {
 		list = append(list, pair(severityWords[b.Severity], severityWords[a.Severity]))
 	}
 	if before, after := field.Brief(b.BlockedNS), field.Brief(a.BlockedNS); before != after {
-		list = append(list, "operations waited (wall time) "+pair(before, after))
+		list = append(list, "operations waited (overlaps counted once) "+pair(before, after))
 	}
 	if b.Rank != a.Rank {
 		list = append(list, "rank "+pair(fmt.Sprint(b.Rank), fmt.Sprint(a.Rank)))

@@ -156,7 +156,7 @@ func TestOverviewFits(t *testing.T) {
 						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
 					}
 				}
-				for _, want := range []string{"\nOPERATION ", "\nSUM       120 ms over RPCs = 100% before the Reply\n", ">= 64 clients > 10.9.9.9", "40 RPCs", "\nRPCs      "} {
+				for _, want := range []string{"\nOPERATION ", "\nSUM       120 ms over RPCs = 100% waiting for Reply\n", ">= 64 clients > 10.9.9.9", "40 RPCs", "\nRPCs      "} {
 					if !strings.Contains(text, want) {
 						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
 					}

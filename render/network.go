@@ -243,16 +243,13 @@ func clockOffset(p *record.Point) string {
 // course draws the delays, the losses and the damaged packets of a direction over time. The darkest character stands for the
 // largest value of all directions.
 func (s Screen) course(start record.Time, n *record.Network, short func(string) string, course []record.NetworkInterval, all *record.NetworkInterval) error {
-	levels := asciiLevels
-	if s.Theme.unicode {
-		levels = s.Theme.glyphs.levels
-	}
+	levels := s.Theme.levels()
 	if len(course) < 2 {
 		return nil
 	}
 	width := course[1].Start.Sub(course[0].Start)
 	fmt.Fprintln(s.Out)
-	err := s.text("  ", fmt.Sprintf("%s to %s, %s a character", clean(short(n.From)), clean(short(n.To)), field.Brief(width)))
+	err := s.text("  ", fmt.Sprintf("%s to %s, %s a character%s", clean(short(n.From)), clean(short(n.To)), field.Brief(width), s.Theme.scale(", ")))
 	for _, row := range []struct {
 		name  string
 		value func(*record.NetworkInterval) int64

@@ -63,7 +63,7 @@ func OverviewMarkdown(to io.Writer, s Story, files Captures) error {
 	}
 	blocks, fence := [2]string{}, "```"
 	for i, draw := range [...][]func(){{v.title, func() { v.row() }, v.trouble}, {v.operations, v.time, v.traffic, v.setup, v.timeline}} {
-		v.lines, v.room = nil, room{operations: 6, brief: len(v.problems), whole: few, evidence: few, notes: len(v.notes)}
+		v.lines, v.room = nil, room{operations: 6, brief: len(v.problems), whole: few, evidence: few, notes: len(v.notes), feet: 1}
 		for _, draw := range draw {
 			draw()
 		}
@@ -94,14 +94,14 @@ const (
 )
 
 // room says how much of the parts that may be shortened is drawn.
-type room struct{ operations, brief, whole, evidence, notes int }
+type room struct{ operations, brief, whole, evidence, notes, feet int }
 
 // less takes from the part that a reader misses least, and returns false if nothing is left to take.
 func (r *room) less() bool {
 	for _, part := range []struct {
 		n     *int
 		least int
-	}{{&r.operations, 2}, {&r.brief, 0}, {&r.evidence, 1}, {&r.whole, 2}, {&r.notes, 0}, {&r.operations, 1}, {&r.whole, 1}} {
+	}{{&r.operations, 2}, {&r.brief, 0}, {&r.evidence, 1}, {&r.feet, 0}, {&r.whole, 2}, {&r.notes, 0}, {&r.operations, 1}, {&r.whole, 1}} {
 		if *part.n > part.least {
 			*part.n--
 			return true
@@ -127,7 +127,7 @@ func newOverview(theme *Theme, width int, s Story, files Captures) *overview {
 	if width <= 0 {
 		width = wholeOverview
 	}
-	v := &overview{Story: s, theme: theme, width: width, files: files, room: room{operations: 6, brief: 3, whole: 3, evidence: 3, notes: 3}}
+	v := &overview{Story: s, theme: theme, width: width, files: files, room: room{operations: 6, brief: 3, whole: 3, evidence: 3, notes: 3, feet: 1}}
 	for _, p := range s.Problems {
 		switch {
 		case !p.Shown(): // only with --explain
@@ -573,6 +573,23 @@ func (v *overview) operations() {
 		}
 		v.lines = append(v.lines, textLine{about: about, parts: parts})
 	}
+	all := analyze.Merge("", v.Operations)
+	var feet []string
+	if all.StalledNS > 0 {
+		feet = append(feet, "STALLED: waits for retransmissions, credits, other RPCs")
+	}
+	if all.NoReply > 0 && v.Health.NotCaptured > 0 {
+		feet = append(feet, "NO REPLY: or not captured")
+	}
+	if all.Latency.UpperBounds > 0 {
+		feet = append(feet, strings.TrimSpace(v.theme.atMost())+" "+bounded.meaning)
+	}
+	for len(feet) > 1 && wide(strings.Join(feet, "; ")) > v.width {
+		feet = feet[:len(feet)-1]
+	}
+	if v.room.feet > 0 && feet != nil {
+		v.row(part{strings.Join(feet, "; "), v.theme.dim})
+	}
 }
 
 // overviewPhase is a part of a sum of latencies.
@@ -585,10 +602,10 @@ type overviewPhase struct {
 // phases returns the parts of a sum of latencies: those of the same kind are one.
 func (v *overview) phases(s *analyze.PhaseSums, total int64) []overviewPhase {
 	list := []overviewPhase{
-		{"before the Reply", s.ToReplyNS, v.theme.good},
-		{"in transfers", s.ReadNS + s.WriteNS, v.theme.moved},
+		{"waiting for Reply", s.ToReplyNS, v.theme.good},
+		{"in RDMA transfers", s.ReadNS + s.WriteNS, v.theme.moved},
 		{"stalled", s.WaitNS, v.theme.warn},
-		{"before a transfer", s.ToReadNS + s.ToWriteNS, v.theme.exposed},
+		{"before RDMA transfers", s.ToReadNS + s.ToWriteNS, v.theme.exposed},
 	}
 	for _, p := range list {
 		total -= p.ns
@@ -661,6 +678,12 @@ func (v *overview) time() {
 	if tells { // "client <= 99%" alone reads as if it accused
 		side, percent, _ := strings.Cut(words[0], " ")
 		words[0] = side + " took " + percent + " of SUM"
+		switch {
+		case len(words) == 1 && side == "client":
+			words = append(words, "server or network the rest")
+		case len(v.Points) < 2 && len(words) == 2 && !strings.HasPrefix(words[1], "network"):
+			words = append(words, "with the network's time in both")
+		}
 		v.labeled("side", words, "stats", "--wide")
 	}
 }
@@ -793,7 +816,7 @@ func (v *overview) timeline() {
 		columns[scale.column(min(c.From+record.Time(int64(i)*c.BucketNS+c.BucketNS/2), last))] += n
 	}
 	most := max(1, slices.Max(columns))
-	levels := v.theme.glyphs.spark
+	levels := v.theme.levels()
 	side := v.theme.glyphs.side
 	frame := func(label, inside, right string, shade ink) {
 		v.row(part{fmt.Sprintf("%-*s", overviewLabel, label), v.theme.key}, part{side, v.theme.dim}, part{inside, shade}, part{side, v.theme.dim}, part{right, v.theme.dim})
@@ -825,5 +848,5 @@ func (v *overview) timeline() {
 	if begins == first {
 		from = "0 s"
 	}
-	v.row(part{strings.Repeat(" ", overviewLabel) + from + strings.Repeat(" ", max(1, plot+2-len(from)-len(to))) + to, v.theme.dim})
+	v.row(part{strings.Repeat(" ", overviewLabel) + from + strings.Repeat(" ", max(1, plot+2-len(from)-len(to))) + to + v.theme.scale("  "), v.theme.dim})
 }

@@ -88,14 +88,13 @@ var severityWords = map[record.Severity]string{record.Error: "ERROR", record.War
 // indent is the width of the rank and the severity before a headline.
 const indent = "         "
 
-// PlaceText returns the places of a problem, as its headline begins: those that the capture does not exclude, or nothing if it excludes
-// neither side and not the network.
+// PlaceText returns the places of a problem, as its headline begins: those that the capture does not exclude.
 func PlaceText(p *record.Problem, ends bool) string {
 	switch {
 	case ends && slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork}):
 		return "client or its link: "
 	case slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}):
-		return ""
+		return "place unknown: "
 	}
 	return p.Place() + ": "
 }

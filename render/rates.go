@@ -196,10 +196,7 @@ func (h heat) cells(r *analyze.Rate) (cells [heatCells]uint32) {
 // row draws the row of an interval. Shades are on a logarithmic scale, so that a single slow RPC
 // among many is visible.
 func (h heat) row(t *Theme, r *analyze.Rate) string {
-	shades := asciiLevels
-	if t.unicode {
-		shades = t.glyphs.levels
-	}
+	shades := t.levels()
 	var b strings.Builder
 	scale := bits.Len32(h.most)
 	for _, n := range h.cells(r) {

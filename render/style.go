@@ -40,7 +40,6 @@ type glyphs struct {
 	axis, tick, corner, side string
 	shortened                string   // at the end of shortened text
 	levels                   []string // of a column in a chart, from empty to full
-	spark                    []string // of a chart that is one line high
 	granted                  string
 	line, double             string          // of arrows
 	right, left              string          // heads of arrows
@@ -51,11 +50,11 @@ type glyphs struct {
 }
 
 var asciiGlyphs = &glyphs{
-	axis: "-", tick: "+", corner: "+", side: "|", shortened: "~", levels: []string{" ", "#"}, spark: strings.Split(" .:-=+*#", ""), granted: "-", line: "-", double: "=", right: ">", left: "<", lost: "x", pause: ":", shades: strings.Split("#=+.", ""),
+	axis: "-", tick: "+", corner: "+", side: "|", shortened: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", lost: "x", pause: ":", shades: strings.Split("#=+.", ""),
 }
 
 var unicodeGlyphs = &glyphs{
-	axis: "─", tick: "┴", corner: "└", side: "│", shortened: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), spark: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", lost: "✕", pause: "┊",
+	axis: "─", tick: "┴", corner: "└", side: "│", shortened: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", lost: "✕", pause: "┊",
 	shades: strings.Split("█▓▒░", ""),
 	marks:  map[byte]string{'+': "┬", '|': "│", '#': "█", 'x': "✕", 'o': "○", '?': "?"},
 }

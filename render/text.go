@@ -190,7 +190,7 @@ var transactionColumns = []column{
 		doc: "Id of the sentence about where most of the latency, or a large part of it, passed; docs/causes.md explains each, and a line below the table says in a few words what those of the table mean. The ladder diagram has the sentence.",
 	},
 	{
-		name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "2nd of #N = Call of RPC ID N sent again"}, {"try", "try = new Call for the same: put off, or session lost"}},
+		name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "2nd of #N = Call of RPC ID N sent again"}, {"try", "try = new Call for the same after DELAY, GRACE or a lost session"}},
 		doc: "What the RPC repeats: 2nd of #33 is the second attempt of the request that began with RPC 33, and 5th try after 9.2 s the fifth RPC that asks for the same, that long after the first was sent, after the server had put it off or the session was lost (retry of #33 in records that were read back).",
 	},
 	{
@@ -588,14 +588,14 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 	errors, warnings := r.Findings[record.Error], r.Findings[record.Warning]
 	parts := []string{scope}
 	if found := counts(count{errors, record.Noun(errors, "error")}, count{warnings, record.Noun(warnings, "warning")}); found != nil {
-		parts = append(parts, whole+strings.Join(found, ", ")+" (rdmadump check)")
+		parts = append(parts, whole+"findings: "+strings.Join(found, ", ")+" (rdmadump check)")
 	}
 	skipped := counts(count{r.Fragments, record.Noun(r.Fragments, "fragment")}, count{r.Malformed, "malformed"}, count{r.UnknownLink, "of unknown link types"})
 	if skipped != nil {
 		parts = append(parts, "skipped: "+strings.Join(skipped, ", "))
 	}
 	parts = append(parts, counts(count{r.NotCaptured, record.Noun(r.NotCaptured, "packet") + " missing"}, count{int64(r.CaptureDrops), "dropped by the capture tool"},
-		count{r.Truncated, "truncated"}, count{r.ICRCBad, "with a bad ICRC"})...)
+		count{r.Truncated, "truncated"}, count{r.ICRCBad, "with a bad ICRC in all"})...)
 	if n := len(r.LeftOut); n > 0 {
 		parts = append(parts, "left out: "+Clean(strings.Join(r.LeftOut[:min(n, few)], ", ")))
 		if n > few {

@@ -106,7 +106,7 @@ func TestSilentBrowse(t *testing.T) {
 		stuck := time.AfterFunc(waitLimit, func() { cmd.Process.Kill() }) // Then nothing more can be read, either.
 		var shown strings.Builder
 		b := make([]byte, 4096)
-		for !strings.Contains(shown.String(), "mount, session: 2 RPCs took") {
+		for !strings.Contains(shown.String(), "mount/session: 2 RPCs took") {
 			n, err := other.Read(b)
 			if err != nil {
 				t.Fatalf("no problem is shown: %v: %q", err, shown.String())

@@ -294,7 +294,7 @@ func sameProblem(p *record.Problem) string {
 		}
 	case "rpc-failed":
 		for word := range strings.FieldsSeq(p.Headline) {
-			if word != "once" && word != "twice" && word != "times" && (word[0] < '0' || word[0] > '9') {
+			if word != "once" && word != "twice" && word != "times" && word != "more" && (word[0] < '0' || word[0] > '9') {
 				kind += " " + word
 			}
 		}

@@ -24,7 +24,7 @@ type Operation struct {
 }
 
 // Mounting is the name of the row for mounting, unmounting and recovery.
-const Mounting = "mount, recovery"
+const Mounting = "mount/session"
 
 // Merge returns the sum of operations, with a name.
 func Merge(name string, list []*Operation) *Operation {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -313,6 +314,19 @@ func union(list []span) (ns int64) {
 		}
 	}
 	return ns
+}
+
+// wallTime returns the length of times that may overlap.
+func wallTime(list []span) string {
+	ns := union(list)
+	text, sum := field.Brief(ns), int64(0)
+	for _, s := range list {
+		sum += s.to.Sub(s.from)
+	}
+	if sum > ns {
+		text += " (overlaps counted once)"
+	}
+	return text
 }
 
 // byCount returns the keys of a map, those with the largest values first.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -55,7 +54,7 @@ func credits(d *diagnosis) {
 		p.Headline = "all credits were in use"
 	}
 	if len(list) > 0 {
-		p.Headline += fmt.Sprintf("; %s waited %s (wall time)", number(len(list), "Call"), field.Brief(ns))
+		p.Headline += fmt.Sprintf("; %s waited %s", number(len(list), "Call"), wallTime(p.blocked))
 	}
 	if p.Command = []string{"connections"}; len(list) > 0 {
 		p.Command = ladder(p.worst())
@@ -118,8 +117,7 @@ func slowRPC(d *diagnosis) {
 		}
 	}
 	d.slowRPCs(files, "")
-	unmounts := slices.ContainsFunc(mounts, func(r *rpc) bool { return strings.HasPrefix(r.operation, "DESTROY_") })
-	d.slowRPCs(mounts, map[bool]string{false: "mounting: ", true: "mount, session: "}[unmounts])
+	d.slowRPCs(mounts, "mount/session: ")
 }
 
 // slowRPCs makes a problem of slow RPCs. It is a warning if somebody waited at least 1 s for one of them, or at least 1 s together for many: a tenth of
@@ -197,7 +195,7 @@ func slowClient(d *diagnosis) {
 			continue
 		}
 		p := d.begin(record.Note, record.InClient)
-		p.Headline = fmt.Sprintf("acknowledges Replies after %s (server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
+		p.Headline = fmt.Sprintf("acknowledges Replies after %s (delayed ACK; server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
 		p.conns[c.ID] = 1
 		p.about(c.pair)
 		return

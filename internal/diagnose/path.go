@@ -115,7 +115,7 @@ func outage(d *diagnosis) {
 	p.proof(record.PacketRef{Packet: longest.Last, Point: longest.Point}, "last packet")
 	p.proof(record.PacketRef{Packet: longest.Next.Or(0), Point: longest.NextPoint}, "next packet")
 	for _, r := range longest.rpcs {
-		p.proof(r.call, "Call of "+r.name())
+		p.proof(r.call, strings.TrimSuffix("Call of "+r.name(), " of RPC"))
 	}
 	lost := 0
 	for _, c := range d.connections {
@@ -289,7 +289,7 @@ func retransmissionStorm(d *diagnosis) {
 			}
 		}
 		p.proof(list[0].call, "Call")
-		p.Headline = fmt.Sprintf("sent %s %s times in %s (%s)", number(first, "packet"), strconv.FormatFloat(float64(first+copies)/float64(first), 'f', 1, 64), field.Brief(union(p.blocked)), map[record.End]string{record.Client: "client to server", record.Server: "server to client"}[side])
+		p.Headline = fmt.Sprintf("%s sent %s %s times each on average, in %s", side, number(first, "packet"), strconv.FormatFloat(float64(first+copies)/float64(first), 'f', 1, 64), field.Brief(union(p.blocked)))
 		worst := p.worst()
 		p.Effect = fmt.Sprintf("%s, worst %s took %s", number(len(list), "RPC"), worst.name(), atMost(worst))
 		p.Command = ladder(worst)
@@ -620,7 +620,7 @@ func retransmission(d *diagnosis) {
 		slices.Sort(p.Places)
 	}
 	if all > 0 {
-		p.Effect = fmt.Sprintf("RPCs waited %s (wall time)", field.Brief(ns))
+		p.Effect = "RPCs waited " + wallTime(p.blocked)
 		if timed := union(ofTimers); timed > 0 && timed < ns { // otherwise the headline says so
 			p.Effect += fmt.Sprintf(", %s of it for timers", field.Brief(timed))
 		} else if timed > 0 && !strings.HasSuffix(p.Headline, "timer") {
@@ -628,7 +628,7 @@ func retransmission(d *diagnosis) {
 		}
 		p.tellWorst("worst: ")
 	} else if len(other) > 0 {
-		p.Effect = fmt.Sprintf("RDMA operations waited %s (wall time)", field.Brief(ns))
+		p.Effect = "RDMA operations waited " + wallTime(p.blocked)
 		p.Command = []string{"rdma", "-Y", "stalled_ns > 0"}
 	}
 }

@@ -291,7 +291,7 @@ func rdmaErrors(d *diagnosis) {
 					p.finding(f)
 				}
 			}
-			p.proof(r.call, "Call of "+r.name())
+			p.proof(r.call, strings.TrimSuffix("Call of "+r.name(), " of RPC"))
 			p.proof(r.reply, code)
 		}
 		name := byCount(ops)[0]
@@ -331,12 +331,16 @@ func terminates(d *diagnosis) {
 			places = placeOf(record.Some(record.Client))
 		}
 		p := d.begin(record.Error, places...)
-		what := "terminated"
+		reason := end.Reason.Or("no reason given")
+		p.Headline = fmt.Sprintf("connection %d terminated: %s", c.ID, reason)
 		if end.How == record.EndNak {
-			what = "ended by a NAK"
+			what := "a request"
+			if strings.Contains(reason, "access") {
+				what = "an access to its memory"
+			}
+			p.Headline = fmt.Sprintf("connection %d lost: %s refused %s (NAK)", c.ID, end.By.Or("a host"), what)
 		}
-		p.Headline = fmt.Sprintf("connection %d %s: %s", c.ID, what, end.Reason.Or("no reason given"))
-		refusal := end.Reason.Or(what)
+		refusal := reason
 		if f := d.find(func(f *finding) bool {
 			return f.on(c) && f.Rule == "terminate" && f.Packet == end.Packet
 		}); f != nil {

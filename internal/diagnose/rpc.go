@@ -179,9 +179,12 @@ func executedTwice(d *diagnosis) {
 
 // rpcFailed finds requests that were answered with an error, as far as no earlier kind explains it.
 func rpcFailed(d *diagnosis) {
-	groups := map[string][]*rpc{}
+	groups, more := map[string][]*rpc{}, ""
 	for _, r := range d.rpcs {
 		if !r.failed() || !r.outcome.free() || r.again != nil {
+			if r.failed() {
+				more = "more "
+			}
 			continue
 		}
 		status := failureText(r)
@@ -203,7 +206,7 @@ func rpcFailed(d *diagnosis) {
 			p.during(r.sent, r.end)
 		}
 		p.Failed = int64(len(list))
-		p.Headline = fmt.Sprintf("%s failed: %s", field.Count(p.Failed), counted(counts))
+		p.Headline = fmt.Sprintf("%s %sfailed: %s", field.Count(p.Failed), more, counted(counts))
 		p.Command = having(byCount(counts)...)
 		if status == "" {
 			continue

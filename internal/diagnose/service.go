@@ -580,7 +580,7 @@ func clientGaveUp(d *diagnosis) {
 		}
 		p.ends(d, c)
 		p.finding(nak)
-		p.proof(nak.ref(), "the client refuses an access to memory of a Call in flight")
+		p.proof(nak.ref(), "client refused (NAK) an access to memory that its Call offered")
 	}
 	if p == nil {
 		return
