@@ -23,7 +23,7 @@ func TestMessages(t *testing.T) {
 			"warning connection-lost, at fault -: client closed the connection after 6 unacknowledged retransmissions; 4 Calls in flight (0x835d3053, ...)",
 		},
 		"rocev2-errors.pcap": {
-			"error rdma-error, at fault -: the responder correctly rejected the Call with ERR_VERS: see the finding rdma-version",
+			"error rdma-error, at fault -: the responder correctly rejected the Call with ERR_VERS: consequence of the finding rdma-version",
 			"error rdma-proc-unknown, at fault client: unknown rdma_proc 99 (version 1 defines 0 to 4)",
 			"error header-truncated, at fault client: RPC-over-RDMA header truncated: 8 of at least 16 bytes",
 			"warning connection-lost, at fault -: client closed the connection with a NAK (remote access error); 1 Call in flight (0xbad04567)",
@@ -110,7 +110,7 @@ func TestErrorMessages(t *testing.T) {
 		want  string
 	}{
 		{"the RDMA_ERROR invalidates a handle", call, synth.ErrChunk().Invalidating(0xa1), "the responder rejected the Call with ERR_CHUNK: a Call with chunks in which the capture shows no error"},
-		{"the Call has a Position that is no multiple of 4", unaligned, synth.ErrChunk(), "the responder rejected the Call with ERR_CHUNK: see the finding read-position-unaligned"},
+		{"the Call has a Position that is no multiple of 4", unaligned, synth.ErrChunk(), "the responder rejected the Call with ERR_CHUNK: consequence of the finding read-position-unaligned"},
 	} {
 		w := synth.New()
 		conn := w.RoCE(noInvalidation)

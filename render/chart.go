@@ -31,7 +31,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	if known {
 		fmt.Fprintf(&b, "at most %s", record.Plural(int64(peak), "Call")+" in flight")
 	} else {
-		b.WriteString("number of Calls in flight unknown")
+		b.WriteString("Calls in flight cannot be counted (packets missing or out of order)")
 	}
 	if len(c.Points) == 0 {
 		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
@@ -488,13 +488,12 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 	row := func(name, value string) { fmt.Fprintf(b, "  %-50s %s\n", name, value) }
 	row("exposed for", fmt.Sprintf("p50 %s, worst %s", quantile(h.Exposure.P50), quantile(h.Exposure.Max)))
 	row("invalidated remotely", percent(h.RemoteShare)+" of exposures")
-	row("Replies that invalidate, to Calls with chunks", fmt.Sprintf("%d of %d", h.InvalidatingReplies, h.ChunkReplies))
+	row("Send With Invalidate", fmt.Sprintf("%d of %d Calls with chunks", h.InvalidatingReplies, h.ChunkReplies))
 	for _, x := range [...]struct {
 		name, after string
 		n           int
 	}{
-		{"left to the client: the Reply invalidated another", "", h.LocalInvExtra},
-		{"left to the client: the Reply invalidated none", "", h.LocalInvNoRemote},
+		{"invalidated by the client, not by the Reply", "", h.LocalInvExtra + h.LocalInvNoRemote},
 		{"exposed again", fmt.Sprintf(", after p50 %s", quantile(h.ReuseInterval.P50)), h.Reused},
 		{"handles of Calls without a Reply", "", h.NeverInvalidated},
 	} {
@@ -873,12 +872,12 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 // pathDetail writes what the packets of a connection show about their way.
 func pathDetail(p *record.ConnectionPath, row func(name, format string, args ...any)) {
 	if at, known := p.Point.At.Get(); known {
-		row("captured at", "%s", map[record.Place]string{
+		row("capture point", "%s", map[record.Place]string{
 			record.AtClient: "the client", record.AtServer: "the server", record.Between: "neither host", record.AtBothEnds: "both ends",
 		}[at])
 	}
 	for _, end := range p.Point.NotAt {
-		row("captured", "not at the %s: its packets came out of order", end)
+		row("capture point", "not at the %s: its packets came out of order", end)
 	}
 	for _, way := range []struct {
 		name  string

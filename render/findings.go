@@ -143,7 +143,7 @@ func Findings(to Screen, groups []*FindingGroup, start record.Time, rules int, s
 			}
 		}
 		b.WriteByte('\n')
-		row(part{strings.Join(words, ", ") + " of " + record.Plural(int64(len(named)), "rule") + "; by side: " + strings.Join(at, ", "), ink{}})
+		row(part{strings.Join(words, ", ") + " of " + record.Plural(int64(len(named)), "rule") + "; by side that broke the rule: " + strings.Join(at, ", "), ink{}})
 	}
 	if scope != "" {
 		row(part{scope, t.dim})

@@ -454,6 +454,8 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 			text = clean(brief) + otherStalls(r)
 		}
 		add(side, theme.warn, text)
+	} else if r.Status == record.NoReply {
+		add(side, theme.warn, refusal(r))
 	}
 	parts := cmp.Or(places(r), phaseText(r))
 	if r.LatencyMinNS.Known() && parts != "" {
@@ -461,6 +463,18 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 	}
 	add("time", ink{}, parts)
 	return lines
+}
+
+// refusal says what ended an RPC without a Reply of which there is no sentence.
+func refusal(r *record.Transaction) string {
+	for _, e := range slices.Backward(r.Timeline) {
+		if e.Event == record.EventNak {
+			caller, other := r.Sides()
+			by := map[bool]record.End{true: caller, false: other}[e.From == record.Requester]
+			return fmt.Sprintf("%s refused the %s (NAK: %s)", by, e.Of.Title(), e.Reason)
+		}
+	}
+	return withoutReply(r)
 }
 
 // checked returns the lines that name the rules with findings and, with all, the RPCs that have those of its timeouts.
@@ -674,7 +688,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			g.text, g.ink, g.kind = e.Of.Title()+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
-				g.text += fmt.Sprintf(" (closed by packet %s)", numbered(filled, record.PointName(e.LastPoint)))
+				g.text = fmt.Sprintf("%s, earlier packets missing until %s", e.Of.Title(), numbered(filled, record.PointName(e.LastPoint)))
 			}
 		}
 		rungs = append(rungs, g)

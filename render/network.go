@@ -109,7 +109,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	}
 	for _, n := range list {
 		if lost := n.InQuiet(); lost > 0 {
-			text := fmt.Sprintf("%d of the %s lost on the way to %s %s sent while the capture there has no packet at all.", lost, record.Plural(n.Lost, "packet"), clean(short(n.To)), record.Were(lost))
+			text := fmt.Sprintf("%d of the %s lost on the way to %s %s sent while the capture there has no packet at all: perhaps only not captured.", lost, record.Plural(n.Lost, "packet"), clean(short(n.To)), record.Were(lost))
 			if err := s.text("", text); err != nil {
 				return err
 			}
@@ -234,7 +234,7 @@ func clockOffset(p *record.Point) string {
 	if v, known := p.DriftPPM.Get(); known {
 		drift = fmt.Sprintf("drift %+.1f ppm", v)
 		if e, known := p.DriftErrorPPM.Get(); known {
-			drift += fmt.Sprintf(", wrong by at most %.1f", e)
+			drift = fmt.Sprintf("drift %+.1f +-%.1f ppm", v, e)
 		}
 	}
 	return fmt.Sprintf("%s %s (+-%s, %s)", Duration(offset), how, field.Brief(p.ErrorNS.Or(0)), drift)

@@ -21,6 +21,7 @@ import (
 // tree of all fields and the bytes.
 type Packets struct {
 	Tree, Bytes bool
+	Cut         bool // a line was too long
 	w           io.Writer
 	theme       *Theme
 	width       int // of the terminal, 0 if there is none
@@ -143,6 +144,7 @@ func (r *Packets) appendPoint(b []byte, p *record.Packet) []byte {
 // shorten shortens a line to the width of the terminal. It keeps the marks, which follow the summary
 // from at to end, if they fit.
 func (r *Packets) shorten(b []byte, at, end int) []byte {
+	r.Cut = true
 	keep := start(b, max(r.width-1-(len(b)-end), 0))
 	if keep <= at || end == len(b) {
 		return append(b[:start(b, r.width-1)], r.theme.glyphs.shortened...)

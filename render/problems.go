@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -28,10 +29,10 @@ func (f Captures) Command(args []string) string {
 	return strings.Join(append(words, f.Typed), " ")
 }
 
-// Next writes the command that shows more than a screen does.
-func Next(to Screen, args []string, files Captures) error {
+// Next writes the command that shows more than a screen does, and before it what it shows, if the command does not say that.
+func Next(to Screen, what string, args []string, files Captures) error {
 	var b strings.Builder
-	line := textLine{about: args, command: true, parts: []part{{shows(args), ink{}}}}
+	line := textLine{about: args, command: true, parts: []part{{cmp.Or(what, shows(args)), ink{}}}}
 	line.write(&b, to.Theme, 0, files)
 	_, err := io.WriteString(to.Out, b.String())
 	return err

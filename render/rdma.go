@@ -40,7 +40,7 @@ var operationColumns = []column{
 	},
 	{
 		name: "LATENCY", fields: "acknowledged latency=latency_ns", right: true, usual: 8, foot: untilAcknowledged,
-		signs: []sign{{"?", "= not captured"}},
+		signs: []sign{{"?", "= not captured"}, {boundMark, "at most: an earlier ACK may be missing"}},
 		doc:   "Time from the first packet to the acknowledgement, or to the last packet of the response; ? if the capture does not show it.",
 	},
 	{
@@ -75,6 +75,10 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 	case record.OperationRefused, record.OperationUnacknowledged:
 		shade = t.theme.bad
 	}
+	latency := known(r.LatencyNS, "?", field.Brief)
+	if r.AtMost {
+		latency = t.theme.atMost() + latency
+	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
 		cell{text: t.at(r.Sent)},
@@ -85,7 +89,7 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		cell{text: known(r.Offset, "", record.Hex64.String)},
 		cell{text: bytesOf(r)},
 		cell{text: deliveredAfter(r)},
-		cell{text: known(r.LatencyNS, "?", field.Brief)},
+		cell{text: latency},
 		t.theme.number(r.Retransmitted),
 		t.theme.time(r.StalledNS).in(t.theme.warn),
 		cell{text: known(r.Transaction, "", func(id int64) string { return strconv.FormatInt(id, 10) }), ink: t.theme.dim},

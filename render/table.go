@@ -158,8 +158,7 @@ func (t *table) flush() error {
 	return nil
 }
 
-// sayOrder says in the heading line what the rows are sorted by, in the first column of names or in the last one; if there is no space, below the
-// table.
+// sayOrder says in the heading line what the rows are sorted by, if its first column has names and space; else it is said below the table.
 func (t *table) sayOrder(heads []cell) {
 	shown := slices.DeleteFunc(slices.Clone(t.order), func(i int) bool { return t.widths[i] == 0 })
 	if t.by == "" || t.width == 0 || len(t.sample) < 2 || len(shown) == 0 {
@@ -170,13 +169,11 @@ func (t *table) sayOrder(heads []cell) {
 	for _, i := range shown {
 		used += t.widths[i]
 	}
-	for _, i := range []int{shown[0], shown[len(shown)-1]} {
-		text := heads[i].text + " (by " + t.by + ")"
-		if over := max(0, wide(text)-t.widths[i]); !t.columns[i].right && used+over <= t.width {
-			t.widths[i] += over
-			heads[i].text, t.by = text, ""
-			return
-		}
+	i := shown[0]
+	text := heads[i].text + " (by " + t.by + ")"
+	if over := max(0, wide(text)-t.widths[i]); !t.columns[i].right && used+over <= t.width {
+		t.widths[i] += over
+		heads[i].text, t.by = text, ""
 	}
 }
 

@@ -572,7 +572,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 	}
 	whole := ""
 	if t.selected != "" {
-		scope, whole = t.selected, "in the whole capture "
+		scope, whole = t.selected, " in the whole capture"
 	}
 	if points > 1 {
 		scope += fmt.Sprintf("; %d capture points", points)
@@ -588,7 +588,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 	errors, warnings := r.Findings[record.Error], r.Findings[record.Warning]
 	parts := []string{scope}
 	if found := counts(count{errors, record.Noun(errors, "error")}, count{warnings, record.Noun(warnings, "warning")}); found != nil {
-		parts = append(parts, whole+"findings: "+strings.Join(found, ", ")+" (rdmadump check)")
+		parts = append(parts, "findings"+whole+": "+strings.Join(found, ", ")+" (rdmadump check)")
 	}
 	skipped := counts(count{r.Fragments, record.Noun(r.Fragments, "fragment")}, count{r.Malformed, "malformed"}, count{r.UnknownLink, "of unknown link types"})
 	if skipped != nil {

@@ -70,7 +70,8 @@ type RDMAOperation struct {
 	Waits             []Wait          `json:"waits" doc:"Stalls: times in which the operation made no progress until a retransmission, each with its reason."`
 	Transaction       Opt[int64]      `json:"transaction" doc:"Transaction number (id): the RPC that the operation belongs to; null on connections of other upper layers, and if the operation belongs to none."`
 
-	Key Opt[Hex64] `json:"-"` // that of the record of the connection
+	Key    Opt[Hex64] `json:"-"` // that of the record of the connection
+	AtMost bool       `json:"-"` // LatencyNS is an upper bound: packets are missing before the acknowledgement
 }
 
 // Clone returns a copy that stays valid after the handler has returned.

@@ -34,6 +34,9 @@ type File struct {
 	// the time of the last one. It is unknown if there were none.
 	NoHandle record.Opt[NamedUntil] `json:"-"`
 
+	// FirstName is the first path of the file if it got another one, by a link or a RENAME.
+	FirstName string `json:"-"`
+
 	latencies durations
 	cost      int64 // memory that is counted in Files.bytes
 }
@@ -156,6 +159,9 @@ func (t *Files) at(key fileKey, r *record.Transaction, u *record.FileUse) *File 
 		f = &File{Type: "file", Server: r.Server, First: r.Start()}
 		t.rows[key] = f
 	}
+	if old := f.File.Or("/"); f.FirstName == "" && old[0] == '/' && u.File != "" && old != u.File && f.File.Known() {
+		f.FirstName = old
+	}
 	f.File, f.FileHandle = record.SomeIf(u.File, u.File != ""), record.SomeIf(u.Handle, u.Handle != "")
 	return f
 }
@@ -171,7 +177,7 @@ func (t *Files) sum(r *record.Transaction) *File {
 // charge counts the memory of a row. If there is not enough, because paths have become longer, the row is added to
 // those that are summed up.
 func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
-	cost := fileCost + int64(len(key.path)+len(f.File.Or(""))+len(f.FileHandle.Or("")))
+	cost := fileCost + int64(len(key.path)+len(f.FirstName)+len(f.File.Or(""))+len(f.FileHandle.Or("")))
 	for _, c := range []*record.Opt[FileChange]{&f.Created, &f.Renamed, &f.Removed} {
 		if v, known := c.Get(); known {
 			cost += int64(len(v.File.Or("")) + len(v.From.Or("")))

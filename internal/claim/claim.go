@@ -45,7 +45,7 @@ var All = [...]*Sentence{
 		Proves: "Several copies of the Reply may be the one that the caller accepted.", Withdrawn: "An ACK between the copies, or a capture at the caller.", says: isRange,
 	},
 	{
-		ID: "unanswered", Brief: "no Reply; {ns} stalled", Like: "It has no Reply. For 2.112s there was no progress, until the client retransmitted the Call, in packet 12.",
+		ID: "unanswered", Brief: "no Reply; {ns} stalled{again}", Like: "It has no Reply. For 2.112s there was no progress, until the client retransmitted the Call, in packet 12.",
 		Proves: "The capture contains no Reply, and a sender stalled.", says: isUnanswered,
 	},
 	{
@@ -113,7 +113,7 @@ var All = [...]*Sentence{
 		Proves: "It was the server's turn for more than half of the latency, and 1 ms.", Withdrawn: "The proofs of server-proven, and an early ACK of the Call.", says: isServerOrNetwork,
 	},
 	{
-		ID: "mixed", Brief: "no part is more than half of it", Like: "No part took most of 12.34 ms: waiting for the first RDMA Read 3.10 ms, in RDMA Reads 5.20 ms, waiting for the Reply 4.04 ms.",
+		ID: "mixed", Brief: "no part took more than half of the latency", Like: "No part took most of 12.34 ms: waiting for the first RDMA Read 3.10 ms, in RDMA Reads 5.20 ms, waiting for the Reply 4.04 ms.",
 		Proves: "The latency is 1 ms or longer, and no other sentence holds.", says: isMixed,
 	},
 }
@@ -289,7 +289,11 @@ func Brief(r *record.Transaction) string {
 		return ""
 	}
 	caller, other := r.Sides()
-	return strings.NewReplacer("{ns}", field.Duration(c.NS), "{caller}", string(caller), "{other}", string(other)).Replace(s.Brief)
+	again := ""
+	if n := r.Retransmitted; n > 0 {
+		again = "; " + record.Plural(int64(n), "packet") + " sent again"
+	}
+	return strings.NewReplacer("{again}", again, "{ns}", field.Duration(c.NS), "{caller}", string(caller), "{other}", string(other)).Replace(s.Brief)
 }
 
 // None stands for the id of the sentence about an RPC in groups of RPCs, if no sentence is about it.

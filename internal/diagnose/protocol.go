@@ -35,7 +35,7 @@ func (d *diagnosis) find(wanted func(*finding) bool) *finding {
 // fact returns what a finding says, without what only explains it.
 func fact(f *finding) string {
 	text := f.Message
-	for _, end := range [...]string{": see the finding", ": it rejected", " (NAK of PSN", "; "} {
+	for _, end := range [...]string{": see the finding", ": consequence of", ": it rejected", " (NAK of PSN", "; "} {
 		text, _, _ = strings.Cut(text, end)
 	}
 	return text

@@ -334,7 +334,7 @@ func (p *Plan) reason(all []*relation) string {
 		}
 		pair := fmt.Sprintf("%s and %s %d", p.Points[best].Name, p.Points[i].Name, with[best])
 		if pairs == nil {
-			pair = fmt.Sprintf("%s and %s have at least %d packets in common", p.Points[best].Name, p.Points[i].Name, with[best])
+			pair = fmt.Sprintf("%s and %s have >= %d packets in common", p.Points[best].Name, p.Points[i].Name, with[best])
 		}
 		pairs = append(pairs, pair)
 	}
@@ -342,7 +342,7 @@ func (p *Plan) reason(all []*relation) string {
 	if p.told {
 		says = ", as --points says"
 	}
-	return fmt.Sprintf("capture points of the same traffic%s: %s, whose times differ by the offset of the clocks and delays", says, fewNames(pairs))
+	return fmt.Sprintf("several points of the same traffic%s: %s; their clocks are compared", says, fewNames(pairs))
 }
 
 // Unmatched says why there are not several points, although the user says so, and what to do.

@@ -847,8 +847,8 @@ func TestPointsTold(t *testing.T) {
 	for _, c := range []struct {
 		name, path, other, says string
 	}{
-		{"few packets", stormClient, write(t, "few.pcap", server[600:606]), "as --points says: ends-stormall42-client.pcap.zst and few.pcap have at least "},
-		{"other times", in("first.pcap", client[200:500]), in("second.pcap", skewed(server[400:900], 60e9, 0)), "as --points says: first.pcap and second.pcap have at least "},
+		{"few packets", stormClient, write(t, "few.pcap", server[600:606]), "as --points says: ends-stormall42-client.pcap.zst and few.pcap have >= "},
+		{"other times", in("first.pcap", client[200:500]), in("second.pcap", skewed(server[400:900], 60e9, 0)), "as --points says: first.pcap and second.pcap have >= "},
 		{"named as a ring", in("r_00001_20261122081414.pcap", client[:700]), in("r_00002_20261122081434.pcap", skewed(server[500:], 30e9, 0)), "in common"},
 		{"same times", in("one.pcap", client), in("same.pcap", client), "one.pcap and same.pcap have packets in common with the same times, so they are not two capture points; name the files of all points"},
 		{"same times of few packets", stormClient, in("part.pcap", client[600:606]), "with the same times, so they are not two capture points"},

@@ -45,6 +45,7 @@ type Conn struct {
 	last      record.Stamp // its last packet
 	unpaused  int64        // frames that had paused a link when it began
 
+	gap      [2]record.Time          // between which the packets passed that were last found missing
 	trouble  trouble                 // the latest
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
 	reasked  int64                   // requests to open the connection after the first
@@ -197,6 +198,7 @@ func (c *Conn) countMissing(s Side, n int64, from, to record.Time) {
 			t.Missing(f.src.Address, f.dst.Address, n, min(from, to), to)
 		}
 	}
+	c.gap = [2]record.Time{from, to}
 	c.record.counts.NotCaptured += n
 	t.Lost += n
 }

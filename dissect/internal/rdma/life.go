@@ -211,7 +211,7 @@ func (o *Operation) makeRecord() *record.RDMAOperation {
 		r.Acknowledged = record.Some(l.acked.Time)
 	}
 	if at, known := r.Acknowledged.Get(); known {
-		r.LatencyNS = record.Some(int64(at - first.Time))
+		r.LatencyNS, r.AtMost = record.Some(int64(at-first.Time)), o.conn.gap[0] < at && first.Time < o.conn.gap[1]
 	}
 	if o.Kind != Send {
 		r.Handle, r.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))

@@ -22,16 +22,16 @@ var facts = [...]struct{ name, means string }{
 	order.Begun:      {"begun", "the first request in the capture"},
 	order.Unordered:  {"unordered", "it cannot have been sent in the order of the capture"},
 	order.Extended:   {"extended", "the Read has so many sequence numbers"},
-	order.Accepted:   {"accepted", "next in the order of the capture"},
+	order.Accepted:   {"accepted", "next in order: its receiver accepts it, if it came"},
 	order.Filled:     {"filled", "later ones came first, and waited for it"},
 	order.Released:   {"released", "waits no longer"},
 	order.Missing:    {"missing", "not in the capture"},
 	order.Again:      {"again", "a further copy of a request"},
 	order.Late:       {"late", "comes after later ones"},
 	order.Waits:      {"waits", "an earlier one is missing"},
-	order.AckedTo:    {"acked-to", "the other side has accepted everything before it"},
-	order.Covered:    {"covered", "the operations before it are acknowledged"},
-	order.AckedAgain: {"acked-again", "the other side acknowledges the same once more"},
+	order.AckedTo:    {"acked-to", "acknowledges all before it"},
+	order.Covered:    {"covered", "acknowledges the operations before it"},
+	order.AckedAgain: {"acked-again", "acknowledges the same once more"},
 }
 
 // fact tells a fact about the requests of a flow that the current packet causes.
@@ -108,6 +108,12 @@ var events = [...]string{
 	Abandoned: "abandoned", Arrived: "arrived",
 }
 
+// causes says why packets were sent again.
+var causes = map[record.WaitReason]string{
+	record.RetransmitTimeout: "its sender's timer expired", record.RetransmitGap: "later packets showed a missing one", record.RetransmitNak: "a NAK", record.RNRNak: "its receiver was not ready",
+	record.RetransmitUnknown: "not known",
+}
+
 // narrator is a follower that tells the events of a connection before it passes them on.
 type narrator struct {
 	Follower
@@ -139,11 +145,11 @@ func (n narrator) tell(what string, o *Operation, also bool, text string) {
 	of := "an operation that is not known"
 	if o != nil {
 		if of = o.Kind.String(); o.Number != 0 {
-			of += fmt.Sprintf(", operation %d", o.Number)
+			of += fmt.Sprintf(", rdma ID %d", o.Number)
 		}
 		if t.TransactionOf != nil {
 			if id, known := t.TransactionOf(o.Tag).Get(); known {
-				of += fmt.Sprintf(" of RPC #%d", id)
+				of += fmt.Sprintf(", RPC #%d", id)
 			}
 		}
 	}
@@ -155,12 +161,12 @@ func (n narrator) Operation(e Event) Standing {
 	standing, text, also := n.Follower.Operation(e), "", e.At.Packet == n.tracker.Why.Packet // The follower knows afterwards to which RPC it belongs.
 	if b := e.Burst; b != nil {
 		also = also || b.Nak.Packet == n.tracker.Why.Packet
-		text = fmt.Sprintf("; cause: %s, its sender was idle for %s", b.Cause, field.Duration(int64(b.Idle)))
+		text = fmt.Sprintf("; cause: %s; sender idle for %s", causes[b.Cause], field.Duration(int64(b.Idle)))
 		if timer, known := b.Timer.Get(); known {
-			text += fmt.Sprintf(" (its timer is %s)", field.Duration(int64(timer)))
+			text += fmt.Sprintf(", timer %s", field.Duration(int64(timer)))
 		}
 		if b.At.Packet != e.At.Packet {
-			text += ", burst since " + n.tracker.Why.Name(b.At.Packet)
+			text += ", one of those sent again since " + n.tracker.Why.Name(b.At.Packet)
 		}
 		if b.Nak.Packet != 0 {
 			text += ", NAK " + n.tracker.Why.Name(b.Nak.Packet)

@@ -228,9 +228,9 @@ func misaddressed(cs *connState, side rdma.Side) string {
 func rejectionText(x *txn, h *rpcrdma.Header) string {
 	switch {
 	case x.checks.header.broken != nil:
-		return ": see the finding " + x.checks.header.broken.ID
+		return ": consequence of the finding " + x.checks.header.broken.ID
 	case x.checks.header.callBroke != nil:
-		return ": see the finding " + x.checks.header.callBroke.ID
+		return ": consequence of the finding " + x.checks.header.callBroke.ID
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
 		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.memory.Segments) > 0:

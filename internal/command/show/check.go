@@ -146,10 +146,13 @@ func (c *results) draw(s *sink) {
 	if len(c.groups) == 0 || s.Quiet || s.width == 0 {
 		return
 	}
+	if s.Typed != "" {
+		s.fail(render.Next(s.screen(s.w), "what they cost, and why: ", []string{"problems"}, s.captures()))
+	}
 	first := &c.groups[0].First // drawn first
 	s.more = []string{"check", "--explain", first.Rule}
 	if xid, known := first.XID.Get(); known && first.Connection.Known() {
-		s.more = []string{"--conn", strconv.Itoa(first.Connection.Or(0)), "--xid", xid.String()}
+		s.moreIs, s.more = "draw the RPC of the first: ", []string{"--conn", strconv.Itoa(first.Connection.Or(0)), "--xid", xid.String()}
 	}
 }
 

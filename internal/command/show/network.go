@@ -1,7 +1,10 @@
 package show
 
 import (
+	"fmt"
+
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command/input"
 	"github.com/rdmadump/rdmadump/render"
@@ -26,7 +29,13 @@ func network(s *sink) (dissect.Handler, func()) {
 			}
 		}
 		shown := selected(s, hops)
-		if !s.JSON && s.Columns == nil {
+		if !s.JSON && s.Columns == nil && s.summary != nil {
+			for _, h := range s.summary.Silences {
+				if !h.To.Known() {
+					_, err := fmt.Fprintf(s.w, "last packet of %s, at any point: %s of %s\n", render.Clean(h.Address), field.Brief(h.LastTime.Sub(s.Start)), field.Brief(s.summary.Last.Or(h.From).Sub(s.Start)))
+					s.fail(err)
+				}
+			}
 			s.fail(render.Network(s.screen(s.w), s.Start, all, shown))
 		}
 		if s.Lost {

@@ -95,6 +95,7 @@ type sink struct {
 	offered       int64                     // records that take was called with
 	seen, hits    int64                     // records that -Y was applied to; transactions that stats sums up
 	more          []string                  // arguments of the command that shows more than this screen; nil for none
+	moreIs        string                    // what it shows; empty if the command says it
 	worst         int64                     // what the record that more is about has most of, such as its latency
 	hint          string                    // about the records that were shown, for standard error
 	unpaired      int64                     // packets of --conn that records do not assign to the connection

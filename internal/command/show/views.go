@@ -57,14 +57,17 @@ func (s *sink) lead(r any) {
 			if len(s.XIDs) != 1 {
 				args = append(args, "--xid", r.XID.String())
 			}
-			if s.Ladder {
-				args = append([]string{"packets"}, args...)
+			if s.moreIs = "draw the slowest RPC: "; s.Ladder {
+				s.moreIs, args = "", append([]string{"packets"}, args...)
 			}
 			return args
 		}
 	case *record.RDMAOperation:
 		path, amount = "latency_ns", r.LatencyNS.Or(0)
-		more = func() []string { return []string{"-Y", fmt.Sprintf("id == %d", r.Transaction.Or(0))} }
+		more = func() []string {
+			s.moreIs = "RPC of the slowest operation: "
+			return []string{"-Y", fmt.Sprintf("id == %d", r.Transaction.Or(0))}
+		}
 		if !r.Transaction.Known() {
 			return
 		}
@@ -131,7 +134,7 @@ func (s *sink) lead(r any) {
 // follow writes the command that shows more than the screen does.
 func (s *sink) follow() {
 	if s.more != nil && s.Typed != "" && s.written > 0 {
-		s.fail(render.Next(render.Screen{Out: s.w, Theme: s.theme}, s.more, s.captures()))
+		s.fail(render.Next(render.Screen{Out: s.w, Theme: s.theme}, s.moreIs, s.more, s.captures()))
 	}
 }
 
@@ -153,11 +156,17 @@ func transactions(s *sink) (dissect.Handler, func()) {
 			return s.status()
 		}}, l.finish
 	}
+	open := int64(0) // request of the last ladder, if the attempt got no Reply
 	return dissect.Handler{Transaction: func(r *record.Transaction) error {
-		if s.asked(r) {
-			s.take(r, show)
-		} else {
-			s.pass(r.ID)
+		switch {
+		case s.asked(r):
+			if s.take(r, show) && s.Ladder && r.Status == record.NoReply {
+				open = r.Request
+			}
+		default:
+			if s.pass(r.ID); r.Request == open && s.more != nil {
+				s.moreIs, s.more, open = fmt.Sprintf("sent again as RPC ID %d, draw both: ", r.ID), []string{"--conn", strconv.Itoa(r.Connection)}, 0
+			}
 		}
 		return s.status()
 	}}, nil
@@ -460,7 +469,11 @@ func packets(s *sink) (dissect.Handler, func()) {
 			return nil
 		}
 	}
-	return h, nil
+	return h, func() {
+		if s.packets.Cut && !s.Quiet {
+			s.moreIs, s.more = "~ = cut; whole lines: ", []string{"packets", "--wide"}
+		}
+	}
 }
 
 // why shows one packet, and below it what decided about it.
@@ -468,6 +481,7 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 	wanted, err := s.Why.In(s.AtPoints)
 	s.fail(err)
 	var lines []string
+	last := ""
 	h.Packet = func(p *record.Packet) error {
 		if p.Is(wanted) {
 			s.take(p, show)
@@ -475,14 +489,17 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 		return s.status()
 	}
 	h.Why = func(by, what, text string) {
-		lines = append(lines, render.Clean(fmt.Sprintf("%-9s %-14s %s", by, what, text))+"\n")
+		if last+what != "acked-tocovered" && last+what != "acceptedreceiver" { // they say the same
+			lines = append(lines, render.Clean(fmt.Sprintf("%-9s %-14s %s", by, what, text))+"\n")
+		}
+		last = what
 	}
 	return h, func() {
 		switch {
 		case s.written == 0:
 			s.fail(fmt.Errorf("--why %v: no packet that is selected has this number", &s.Why))
 		case lines == nil:
-			lines = []string{"nothing to explain: no event of an RDMA operation or of the order of requests is about it\n"}
+			lines = []string{"nothing to explain: it is no RDMA request, response or ACK; if a problem names it, then for its time\n"}
 		}
 		for _, line := range lines {
 			_, err := s.w.WriteString(line)
