@@ -169,15 +169,15 @@ func (p *Packet) Set(text string) (err error) {
 	return nil
 }
 
-// In returns the packet in captures at several points, nil if there is only one: the point of the packet is the name of one of them, or what is
+// In returns the packet in captures at several points, if there is more than one: the point of the packet is the name of one of them, or what is
 // shown of that.
 func (p *Packet) In(points []string) (record.PacketRef, error) {
 	short := record.ShortNames(points)
 	i := slices.IndexFunc(points, func(name string) bool { return p.Point == name || p.Point == short(name) })
 	switch {
-	case points == nil && p.Point == "":
+	case len(points) < 2 && p.Point == "":
 		return record.PacketRef{Packet: p.Number}, nil
-	case points == nil:
+	case len(points) < 2:
 		return record.PacketRef{}, fmt.Errorf("--why %v: there is only one capture point, so give only the number, %d", p, p.Number)
 	case i < 0:
 		return record.PacketRef{}, fmt.Errorf("--why %v: name the capture point, too: --why %s:%d or --why %s:%d", p, short(points[0]), p.Number, short(points[1]), p.Number)

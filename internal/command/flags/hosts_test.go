@@ -49,3 +49,12 @@ func TestHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestPacketOfOnePoint: files that are one capture point may have its name.
+func TestPacketOfOnePoint(t *testing.T) {
+	for _, points := range [][]string{nil, {"a.pcap"}} {
+		if ref, err := (&Packet{Number: 3}).In(points); err != nil || ref.Packet != 3 || ref.Point != "" {
+			t.Errorf("%q: %+v, %v", points, ref, err)
+		}
+	}
+}
