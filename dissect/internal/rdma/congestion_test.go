@@ -125,6 +125,10 @@ func TestCongestion(t *testing.T) {
 				want.CNPFromServer, signals[1] = 1, 1
 			}
 			var got [3]int
+			said, say := "", ""
+			if signals[0]+signals[1] > 0 {
+				say = fmt.Sprintf("the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", signals[1], signals[0])
+			}
 			var r *record.Transaction
 			d := dissect.New(dissect.Handler{
 				Signal: func(s record.Signal) error {
@@ -132,6 +136,10 @@ func TestCongestion(t *testing.T) {
 					if id, known := s.Connection.Get(); known != (s.Kind != record.SignalPause) || id != 0 {
 						t.Errorf("%s, %s: %+v", transport, x.name, s)
 					}
+					return nil
+				},
+				Finding: func(f *record.Finding) error {
+					said += f.Message
 					return nil
 				},
 				Transaction: func(v *record.Transaction) error {
@@ -152,8 +160,8 @@ func TestCongestion(t *testing.T) {
 				t.Errorf("%s, %s: ports %+v, paused for %+v", transport, x.name, ports, s.PausedNS)
 			}
 			cause := r.Cause.Or(record.Cause{})
-			if m != want || got != signals || int64(signals[2]) != s.PFCPauses {
-				t.Errorf("%s, %s: meanwhile %+v, signals %v, want %+v, %v", transport, x.name, m, got, want, signals)
+			if m != want || got != signals || said != say || int64(signals[2]) != s.PFCPauses {
+				t.Errorf("%s, %s: meanwhile %+v, signals %v, finding %q, want %+v, %v, %q", transport, x.name, m, got, said, want, signals, say)
 			}
 			if cause.Side.Known() != x.blamed || !strings.Contains(cause.Text, x.text) {
 				t.Errorf("%s, %s: side %v: %s, want %s", transport, x.name, cause.Side, cause.Text, x.text)

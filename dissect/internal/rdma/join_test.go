@@ -1,13 +1,16 @@
 package rdma
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // ignorant is an upper layer that takes nothing.
@@ -135,6 +138,109 @@ func TestJoinCounts(t *testing.T) {
 	}
 }
 
+// TestLateStart: the first packets of a flow are missing unless its first one has the PSN that the handshake announced.
+func TestLateStart(t *testing.T) {
+	for _, x := range []struct {
+		announced bool
+		psn       uint32
+		want      bool
+	}{{true, 100, false}, {true, 103, true}, {false, 100, true}} {
+		tracker, other, _ := halves()
+		f := tracker.connections.attach(tracker.connections.open(Setup{}), 0, ends{other.src, other.dst}, 9)
+		if x.announced {
+			f.qp.announce(100)
+		}
+		f.apply(nil, f.order.Begin(x.psn), nil)
+		if got := f.conn.Gaps(0)&rule.Late != 0; got != x.want {
+			t.Errorf("announced: %t, begins with PSN %d: late is %t", x.announced, x.psn, got)
+		}
+	}
+}
+
+// owner is a follower that knows a Call and memory of either kind.
+type owner struct{ ignorant }
+
+func (owner) Owner(_ Side, n Name) (known Tag) {
+	if slices.Contains([]Name{{Kind: Send, Handle: 7}, {Read, 0xa1, 64, 8}, {Write, 0xb1, 64, 8}}, n) {
+		known = 1
+	}
+	return known
+}
+
+// TestFits: which packets show that they belong to the connection of a flow in the opposite direction, whose next request has PSN 100.
+func TestFits(t *testing.T) {
+	acksAt := func(psn uint32) func(*flow) {
+		return func(f *flow) { f.qp.acksSeen, f.qp.lastAck = true, psn }
+	}
+	read := func(f *flow) { f.names(Read, target{handle: 1, length: 8}, true, order.One(105), f.conn.tracker.now) }
+	started := func(f *flow) { f.order = order.Order[held]{Circle: order.PSNs}; f.qp.announce(100) }
+	call := []byte{0, 0, 0, 7}
+	for _, x := range []struct {
+		name   string
+		set    func(*flow)
+		opcode rocev2.Opcode
+		psn    uint32
+		reth   rocev2.RETH
+		data   []byte
+		want   bool
+	}{
+		{name: "acknowledges the latest request", opcode: rocev2.OpAcknowledge, psn: 99, want: true},
+		{name: "acknowledges one that was not sent", opcode: rocev2.OpAcknowledge, psn: 100},
+		{name: "acknowledges an old one", opcode: rocev2.OpAcknowledge, psn: 101 - order.Near + 1<<24, want: true},
+		{name: "acknowledges one that is too old", opcode: rocev2.OpAcknowledge, psn: 100 - order.Near + 1<<24},
+		{name: "the connection is closing", set: func(f *flow) { f.conn.closing = true }, opcode: rocev2.OpAcknowledge, psn: 99},
+		{name: "responds to a Read ahead", set: read, opcode: rocev2.OpReadResponseOnly, psn: 105, want: true},
+		{name: "responds to no Read", set: read, opcode: rocev2.OpReadResponseOnly, psn: 106},
+		{name: "acknowledges a Read ahead", set: read, opcode: rocev2.OpAcknowledge, psn: 105},
+		{name: "first acknowledgement after a handshake", set: started, opcode: rocev2.OpAcknowledge, psn: 100, want: true},
+		{name: "last of the first ones", set: started, opcode: rocev2.OpAcknowledge, psn: 100 + maxFirst - 1, want: true},
+		{name: "none of the first ones", set: started, opcode: rocev2.OpAcknowledge, psn: 100 + maxFirst},
+		{name: "before the handshake's PSN", set: started, opcode: rocev2.OpAcknowledge, psn: 99},
+		{name: "XID of a Call", opcode: rocev2.OpSendOnly, data: call, want: true},
+		{name: "another XID", opcode: rocev2.OpSendOnly, data: []byte{0, 0, 0, 8}},
+		{name: "not the first packet", opcode: rocev2.OpSendLast, data: call},
+		{name: "too short for an XID", opcode: rocev2.OpSendOnly, data: call[:3]},
+		{name: "reads known memory", opcode: rocev2.OpReadRequest, reth: rocev2.RETH{RKey: 0xa1, VirtualAddress: 64, DMALength: 8}, want: true},
+		{name: "reads memory that is to be written", opcode: rocev2.OpReadRequest, reth: rocev2.RETH{RKey: 0xb1, VirtualAddress: 64, DMALength: 8}},
+		{name: "writes known memory", opcode: rocev2.OpWriteOnly, reth: rocev2.RETH{RKey: 0xb1, VirtualAddress: 64, DMALength: 8}, want: true},
+		{name: "writes other memory", opcode: rocev2.OpWriteOnly, reth: rocev2.RETH{RKey: 0xc1, VirtualAddress: 64, DMALength: 8}},
+		{name: "names no memory", opcode: rocev2.OpWriteLast, reth: rocev2.RETH{RKey: 0xb1, VirtualAddress: 64, DMALength: 8}},
+		{name: "follows an acknowledgement", set: acksAt(50), opcode: rocev2.OpWriteLast, psn: 51, want: true},
+		{name: "was acknowledged", set: acksAt(50), opcode: rocev2.OpWriteLast, psn: 50},
+		{name: "far beyond an acknowledgement", set: acksAt(50), opcode: rocev2.OpWriteLast, psn: 50 + order.Near},
+	} {
+		_, f, _ := halves()
+		f.conn.follower = owner{}
+		if x.set != nil {
+			x.set(f)
+		}
+		info := x.opcode.Info()
+		p := &rocev2.Packet{Headers: info.Headers, RETH: x.reth, Payload: x.data}
+		p.Opcode, p.PSN = x.opcode, x.psn&rocev2.PSNMask
+		if got := f.fits(p, info); got != x.want {
+			t.Errorf("%s: %t", x.name, got)
+		}
+	}
+}
+
+// describing is a follower that describes its connection.
+type describing struct{ ignorant }
+
+func (describing) Follow(Link, *budget.Share) Follower { return describing{} }
+func (describing) Describe(r *record.Connection)       { r.Transactions = 7 }
+
+// TestOpen: Open passes the record so far of a connection that has an ID, with what its follower says, and none of others.
+func TestOpen(t *testing.T) {
+	tracker := New(describing{}, budget.New(1<<30))
+	tracker.connections.open(Setup{})
+	tracker.connections.open(Setup{}).identify()
+	var got []string
+	tracker.Open(func(r *record.Connection) { got = append(got, fmt.Sprint(r.ID, r.Transactions)) })
+	if !slices.Equal(got, []string{"0 7"}) {
+		t.Errorf("open connections, with their RPCs: %q", got)
+	}
+}
+
 // strict is a follower that fails if it receives an event after Closed.
 type strict struct {
 	ignorant
@@ -207,6 +313,9 @@ func TestEndsAfterPacket(t *testing.T) {
 	}
 	if tr.connections.queues[queueKey{second.flows[0].qp.route, 1}] != second.flows[0] {
 		t.Error("the end of the first connection took the queue pair from the second one")
+	}
+	if kind, _ := second.Evict(); kind != budget.Connections || len(records) != 2 || records[1] != 1 {
+		t.Errorf("evicted %v without an ID: records %v", kind, records)
 	}
 }
 

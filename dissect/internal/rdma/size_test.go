@@ -39,6 +39,8 @@ func TestSettle(t *testing.T) {
 		o.markSeen(10*i, 10*i+1)
 	}
 	costs(a, "a response with four ranges", 2*spanCost)
+	a.qp.damaged = make([]damagedSend, 2)
+	costs(a, "two damaged Sends", 2*damagedCost)
 	c.Report(ruleLost, Where{}, "one")
 	costs(a, "a finding that waits for the ID", findingCost)
 	c.passOperation(new(record.RDMAOperation), 0)
