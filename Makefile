@@ -55,7 +55,7 @@ hostile: ## run what takes minutes: HOSTILE (4000) damaged copies of each sample
 	GOOS=windows $(GO) vet ./...
 	CGO_ENABLED=1 $(GO) test -race ./dissect -run '^TestAhead'
 	CGO_ENABLED=1 $(GO) test -race ./internal/browse -run '^Test(Screens|Keys|Growing|Keep)'
-	$(GO) test ./dissect ./dissect/internal/rdma ./internal/export ./internal/export/scrub ./internal/browse ./internal/metrics -timeout 0 -all
+	$(GO) test ./dissect ./dissect/internal/rdma ./dissect/internal/transaction ./internal/export ./internal/export/scrub ./internal/browse ./internal/metrics -timeout 0 -all
 	$(GO) test ./cmd/rdmadump -timeout 0 -all -hostile $(HOSTILE) -hogs
 	cd packaging && $(GO) test -run '^TestRelease$$' .
 	cd test/duckdb && $(GO) test .

@@ -166,7 +166,7 @@ func TestClaims(t *testing.T) {
 // testNames returns the names of the tests of this package and of those below it.
 func testNames(t *testing.T) map[string]bool {
 	names, function := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	for _, pattern := range []string{"*_test.go", "*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "internal/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

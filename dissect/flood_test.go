@@ -11,23 +11,13 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/internal/testkit/floods"
-	"github.com/rdmadump/rdmadump/synth"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 )
 
 // pours has handlers like those of the views.
 var pours = []dissect.Handler{
 	{Connection: func(*record.Connection) error { return nil }, Transaction: func(*record.Transaction) error { return nil }},
 	{Packet: func(*record.Packet) error { return nil }},
-}
-
-// pour dissects frames.
-func pour(frames []*synth.Frame, h dissect.Handler, o dissect.Options) *record.Summary {
-	d := dissect.New(h, o)
-	for f := range testkit.Made(frames) {
-		d.Frame(f)
-	}
-	s, _ := d.Finish()
-	return s
 }
 
 // TestFloods: the time to dissect a flood is proportional to its length. The benchmark measures the exact cost.
@@ -42,7 +32,7 @@ func TestFloods(t *testing.T) {
 				t.Helper()
 				testkit.Proportional(t, n, func(n int) func() {
 					frames, _ := floods.All[i].Frames(n)
-					return func() { pour(frames, h, o) }
+					return func() { look.Pour(frames, h, o) }
 				})
 			}
 			flood(pours[0], dissect.Options{})
@@ -63,7 +53,7 @@ func BenchmarkFloods(b *testing.B) {
 				var took time.Duration
 				for b.Loop() {
 					began := testkit.CPU()
-					pour(frames, pours[0], dissect.Options{})
+					look.Pour(frames, pours[0], dissect.Options{})
 					took += testkit.CPU() - began
 				}
 				ns := float64(took.Nanoseconds()) / float64(b.N)

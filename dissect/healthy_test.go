@@ -630,3 +630,66 @@ func TestRetransmittedInParts(t *testing.T) {
 		t.Errorf("only %d captures have no retransmission", silent)
 	}
 }
+
+// TestCreditsUsed: of captures that lack packets, nothing is said about credits in use that the whole capture does not
+// show: neither a peak of outstanding Calls nor a wait for credits.
+func TestCreditsUsed(t *testing.T) {
+	type use struct {
+		peaks map[string]record.CreditPair // by the addresses and ports of the connection
+		waits map[int64]bool               // Calls, by their packets, that waited for credits
+	}
+	uses := func(frames []capture.Frame) use {
+		u := use{map[string]record.CreditPair{}, map[int64]bool{}}
+		d := dissect.New(dissect.Handler{
+			Connection: func(r *record.Connection) error {
+				u.peaks[fmt.Sprintf("%v %v", r.Client, r.Server)] = r.Credits.Or(record.CreditPair{})
+				return nil
+			},
+			Transaction: func(r *record.Transaction) error {
+				for i := range r.Waits {
+					if r.Waits[i].Reason == record.CreditLimit {
+						u.waits[r.Call.Packet] = true
+					}
+				}
+				return nil
+			},
+		}, dissect.Options{})
+		for i := range frames {
+			d.Frame(&frames[i])
+		}
+		d.Finish()
+		return u
+	}
+	known, lacking := 0, 0
+	for _, path := range testkit.Short(t, healthy(t)) {
+		if strings.Contains(path, "snaplen") {
+			continue
+		}
+		frames, _ := testkit.Frames(t, path)
+		whole := uses(frames)
+		for seed, damage := range []harm{lost(1000), lost(100), lost(30), lost(10), lost(3), without(1), without(2), joined(0.5)} {
+			part := uses(damage(rand.New(rand.NewPCG(uint64(seed), 1)), slices.Clone(frames)))
+			for connection, pair := range part.peaks {
+				full := whole.peaks[connection]
+				for _, is := range [][2]record.Opt[int]{{pair.Forward.PeakInFlight, full.Forward.PeakInFlight}, {pair.Backward.PeakInFlight, full.Backward.PeakInFlight}} {
+					n, proven := is[0].Get()
+					if lacking++; !proven {
+						continue
+					}
+					known, lacking = known+1, lacking-1
+					if was, shown := is[1].Get(); shown && n != was {
+						t.Errorf("%s, damage %d: at most %d Calls were outstanding on %s, but %d in the whole capture", path, seed, n, connection, was)
+					}
+				}
+			}
+			for packet := range part.waits {
+				if !whole.waits[packet] {
+					t.Errorf("%s, damage %d: the Call in packet %d waited for credits, but not in the whole capture", path, seed, packet)
+				}
+			}
+		}
+	}
+	if known < 20 || lacking < 20 {
+		t.Errorf("%d peaks are known, %d are not", known, lacking)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -24,7 +25,7 @@ func TestRPC(t *testing.T) {
 		want  string
 	}{
 		"READ of NFSv3": {
-			synth.Read3(8192, 5000).Offer(mem), synth.Read3Reply(pattern(5000)),
+			synth.Read3(8192, 5000).Offer(mem), synth.Read3Reply(look.Pattern(5000)),
 			`{"call":{"ops":[{"name":"READ","status":null,"fields":{"fh":"` + fh3 + `","offset":8192,"count":5000}}],"error":null},` +
 				`"reply":{"ops":[{"name":"READ","status":"NFS3_OK","fields":{"count":5000,"eof":true,"data":{"bytes":5000}}}],"error":null}}`,
 		},
@@ -39,7 +40,7 @@ func TestRPC(t *testing.T) {
 				`"reply":{"ops":[{"name":"READDIR","status":"NFS4_OK","fields":` + listing + `}],"error":null}}`,
 		},
 		"READ_PLUS": {
-			synth.Compound4(2, synth.OpReadPlus(0, 4000)), synth.CompoundReply(synth.ResReadPlus(0, pattern(100))),
+			synth.Compound4(2, synth.OpReadPlus(0, 4000)), synth.CompoundReply(synth.ResReadPlus(0, look.Pattern(100))),
 			`{"call":{"ops":[{"name":"READ_PLUS","status":null,"fields":{"stateid":"` + stateid + `","offset":0,"count":4000}}],"error":null},` +
 				`"reply":{"ops":[{"name":"READ_PLUS","status":"NFS4_OK","fields":{"eof":true,"contents":[{"content":"NFS4_CONTENT_DATA","offset":0,"data":{"bytes":100}}]}}],"error":null}}`,
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -61,7 +62,7 @@ func TestLaddersSay(t *testing.T) {
 	}{
 		"READ": {
 			120, synth.Compound(synth.OpSequence(3), synth.OpPutFH(), synth.OpRead(1<<20, 5000)).Offer(synth.Mem(0xa1, 8192)),
-			synth.CompoundReply(synth.ResSequence(3), synth.ResPutFH(), synth.ResRead(pattern(5000))),
+			synth.CompoundReply(synth.ResSequence(3), synth.ResPutFH(), synth.ResRead(look.Pattern(5000))),
 			[]string{
 				"SEQUENCE slotid 0 sequenceid 3 sessionid " + session + " highest_slotid 0 cac~",
 				"PUTFH fh " + fh3, "READ offset 1048576 count 5000 stateid " + stateid,
@@ -77,7 +78,7 @@ func TestLaddersSay(t *testing.T) {
 			},
 		},
 		"WRITE that failed": {
-			100, synth.Write3(7, pattern(300)).Reduce(0xa1),
+			100, synth.Write3(7, look.Pattern(300)).Reduce(0xa1),
 			synth.Reply{Results: synth.XDR{}.Word(28, 0, 0)},
 			[]string{"WRITE offset 7 count 300 300 bytes fh " + fh3 + " sta~", "WRITE NFS3ERR_NOSPC"},
 		},

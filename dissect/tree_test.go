@@ -89,7 +89,7 @@ func TestTrees(t *testing.T) {
 	destroy := gss(oncrpc.ServiceIntegrity, synth.XDR{})
 	destroy.Cred.Body[7] = 3 // RPCSEC_GSS_DESTROY
 	destroy.Procedure, destroy.Args = 0, synth.XDR{}
-	write := synth.Write3(1<<30, pattern(5000))
+	write := synth.Write3(1<<30, look.Pattern(5000))
 	for name, test := range map[string]struct {
 		options synth.Options
 		iwarp   bool
@@ -133,7 +133,7 @@ func TestTrees(t *testing.T) {
 			},
 		},
 		"what stands behind one": {
-			call: synth.Compound(synth.OpSequence(3), synth.OpWrite(7, pattern(4001)), synth.OpRead(1<<40, 12)).Reduce(0xa1), reply: synth.CompoundFailed(10008, synth.ResFailed(53, 10008)),
+			call: synth.Compound(synth.OpSequence(3), synth.OpWrite(7, look.Pattern(4001)), synth.OpRead(1<<40, 12)).Reduce(0xa1), reply: synth.CompoundFailed(10008, synth.ResFailed(53, 10008)),
 			want: []string{
 				`nfs {"tag":"","minorversion":1,"ops":[{"name":"SEQUENCE","opcode":53,"fields":{` + sequenced + `3,"slotid":0,"highest_slotid":0,"cachethis":true}},` +
 					`{"name":"WRITE","opcode":38,"fields":{"stateid":"` + stateid + `","offset":7,"stable":"FILE_SYNC4","data":{"bytes":4001}}},` +
@@ -270,7 +270,7 @@ func TestTreesChangeNothing(t *testing.T) {
 	w := synth.New()
 	c := w.RoCE(synth.Options{})
 	c.Connect()
-	c.RPC(synth.Read3(8192, 5000).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(pattern(5000)))
+	c.RPC(synth.Read3(8192, 5000).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(look.Pattern(5000)))
 	for _, tree := range []bool{false, true} {
 		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
 			line := render.AppendPacketJSON(nil, p, true)

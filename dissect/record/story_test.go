@@ -124,3 +124,23 @@ func TestPacketRef(t *testing.T) {
 		t.Error("a packet of the only point has a point")
 	}
 }
+
+// TestWithin: the part of a stall that is inside the latency ends with the Reply, and a stall before the Call has none.
+func TestWithin(t *testing.T) {
+	const ms = int64(1e6)
+	r := Transaction{Call: &Message{Time: 1000}, LatencyNS: Some(10 * ms), Waits: []Wait{
+		{From: Time(1000 + 2*ms), NS: 3 * ms, Reason: RetransmitNak},
+		{From: Time(1000 + 4*ms), NS: 500 * ms, Reason: RetransmitTimeout},
+		{From: 1, NS: 5 * ms, Reason: CreditLimit},
+	}}
+	r.FillWaits()
+	for i, want := range []int64{3 * ms, 6 * ms, 0} {
+		if got := r.Waits[i].WithinNS; got != Some(want) {
+			t.Errorf("wait %d: %v ns within the latency, want %d", i, got, want)
+		}
+	}
+	r.LatencyNS = Opt[int64]{}
+	if r.FillWaits(); r.Waits[0].WithinNS.Known() {
+		t.Errorf("without a latency: %v", r.Waits[0].WithinNS)
+	}
+}

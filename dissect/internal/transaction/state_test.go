@@ -6,8 +6,8 @@ import "testing"
 // transaction leads to emitted.
 func TestStates(t *testing.T) {
 	refused := 0
+	defer func(before func(int64)) { OnIllegalTransition = before }(OnIllegalTransition)
 	OnIllegalTransition = func(int64) { refused++ }
-	defer func() { OnIllegalTransition = nil }()
 	for from := range state(states) {
 		for to := range state(states) {
 			legal := false

@@ -2,13 +2,27 @@ package transaction_test
 
 import (
 	"flag"
+	"fmt"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/transaction"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
+
+const captures = "../../../testdata/captures/"
+
+// No capture makes a transaction enter a state that may not follow its own, and none has events of a connection after its
+// end: every test of this package fails if one does.
+func init() {
+	transaction.OnIllegalTransition = func(id int64) {
+		panic(fmt.Sprintf("transaction %d was to enter a state that may not follow its own", id))
+	}
+	rdma.OnLateEvent = func() { panic("an event follows the end of its connection") }
+}
 
 var update = flag.Bool("update", false, "rewrite testdata/stories.json")
 

@@ -69,11 +69,30 @@ func At(w *synth.Wire) *Seen { return With(w, dissect.Options{}) }
 
 func With(w *synth.Wire, o dissect.Options) *Seen {
 	s, d := Collect(o)
-	for f := range testkit.Made(w.Frames) {
+	s.Summary = pour(w.Frames, d)
+	return s
+}
+
+// Pour dissects frames.
+func Pour(frames []*synth.Frame, h dissect.Handler, o dissect.Options) *record.Summary {
+	return pour(frames, dissect.New(h, o))
+}
+
+func pour(frames []*synth.Frame, d *dissect.Dissector) *record.Summary {
+	for f := range testkit.Made(frames) {
 		d.Frame(f)
 	}
-	s.Summary, _ = d.Finish()
+	s, _ := d.Finish()
 	return s
+}
+
+// Pattern returns file data without repeated parts.
+func Pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i>>8)*31 + byte(i) | 1
+	}
+	return b
 }
 
 // Rules returns the rule ids of the findings, in order.

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"encoding/hex"
@@ -266,7 +266,7 @@ func TestFilesChanged(t *testing.T) {
 // TestFileBytes: the bytes that transactions say they moved are those of their files, without padding and headers, in every capture.
 // Results that were not captured say nothing.
 func TestFileBytes(t *testing.T) {
-	paths, err := filepath.Glob("../testdata/captures/*.pcap*")
+	paths, err := filepath.Glob(captures + "*.pcap*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,12 +320,15 @@ func TestFilesServers(t *testing.T) {
 // TestFilesRecalled: a Call of the server names the file whose delegation it wants back.
 func TestFilesRecalled(t *testing.T) {
 	var got []string
-	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if slices.Contains(r.Operations, "CB_RECALL") {
 			got = append(got, r.File.Or("none"))
 		}
 		return nil
 	}}, dissect.Options{Files: true})
+	if _, err := d.Run(t.Context(), testkit.Open(t, captures+"rocev2-callback41.pcap.zst")); err != nil {
+		t.Fatal(err)
+	}
 	if want := []string{"/deleg1", "/deleg2", "/deleg3"}; !slices.Equal(got, want) {
 		t.Errorf("recalled %q, want %q", got, want)
 	}

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"slices"
@@ -15,10 +15,10 @@ import (
 func TestInvalidationFigures(t *testing.T) {
 	segment := func(handle uint32) rpcrdma.Segment { return synth.Mem(handle, 4096) }
 	read := func(handle uint32) synth.Call { return synth.Read3(0, 4096).Offer(segment(handle)) }
-	readReply := synth.Read3Reply(pattern(4096))
+	readReply := synth.Read3Reply(look.Pattern(4096))
 	// A WRITE with a Reply chunk has a Read handle and a Write handle.
 	write := func(handle, reply uint32) synth.Call {
-		return synth.Write3(0, pattern(4096)).Reduce(handle).OfferReply(segment(reply))
+		return synth.Write3(0, look.Pattern(4096)).Reduce(handle).OfferReply(segment(reply))
 	}
 	for name, test := range map[string]struct {
 		act        func(c *synth.Conn)
@@ -126,7 +126,7 @@ func TestInvalidationFigures(t *testing.T) {
 // Call invalidates the Read handle, and the Reply to the WRITE the handles that are given.
 func inlineInvalidates(c *synth.Conn, read uint32, own ...uint32) {
 	c.RPC(synth.Null(), synth.NullReply())
-	call := synth.Write3(0, pattern(4096)).Reduce(read).OfferReply(synth.Mem(0xd2, 4096))
+	call := synth.Write3(0, look.Pattern(4096)).Reduce(read).OfferReply(synth.Mem(0xd2, 4096))
 	call.XID = 0x900
 	c.Client.Call(call)
 	c.Server.Ack()

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"fmt"
@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -178,25 +177,12 @@ func TestTasks(t *testing.T) {
 			c.Connect()
 			test.does(wire{w, c})
 			var got []string
-			h := dissect.Handler{Task: func(r *record.Task) error {
-				line := fmt.Sprintf("%d tries %d attempts %s ", r.Tries, r.Attempts, r.Outcome.Or("?"))
+			for _, r := range look.At(w).Tasks {
 				if end := record.Time(w.Frames[len(w.Frames)-1].Time); r.Outcome == record.Some(record.OutcomeOpen) && r.BlockedMinNS != record.Some(end.Sub(r.From)) {
 					t.Errorf("the task was open at the end, and blocked for at least %v", r.BlockedMinNS)
 				}
-				for i, status := range r.Statuses {
-					if i > 0 {
-						line += ","
-					}
-					line += status
-				}
-				got = append(got, line)
-				return nil
-			}}
-			d := dissect.New(h, dissect.Options{})
-			for f := range testkit.Made(w.Frames) {
-				d.Frame(f)
+				got = append(got, fmt.Sprintf("%d tries %d attempts %s %s", r.Tries, r.Attempts, r.Outcome.Or("?"), strings.Join(r.Statuses, ",")))
 			}
-			d.Finish()
 			if !slices.Equal(got, test.want) {
 				t.Errorf("tasks\n%q\nwant\n%q", got, test.want)
 			}

@@ -1,8 +1,9 @@
-package dissect_test
+package transaction_test
 
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func labels(t *testing.T, w *synth.Wire, o dissect.Options) (said []string) {
 // TestGuardedReplies: the status of a packet is that of the COMPOUND, whatever RPCSEC_GSS puts
 // before it. If the protection is unknown, there is no status.
 func TestGuardedReplies(t *testing.T) {
-	cores(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // several, for Ahead
 	// Sequence numbers 5 to 8 could be the length of a tag of eight bytes that follows a status,
 	// and the length of the body could be the status.
 	call := func(service oncrpc.Service, sequence uint32) synth.Call {
@@ -104,7 +105,7 @@ func TestGuardedReplies(t *testing.T) {
 
 // TestGuardedFPDUs: the same for iWARP, where a segment may contain several Replies.
 func TestGuardedFPDUs(t *testing.T) {
-	cores(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // several, for Ahead
 	call := synth.Compound(synth.OpSequence(5))
 	call.Cred = synth.GSS(oncrpc.ServiceIntegrity, 5)
 	call.Args = synth.XDR{}.Word(uint32(4+len(call.Args.Bytes)), 5).Append(call.Args).String("checksum")

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -30,25 +29,11 @@ func rebuild(w *synth.Wire, o dissect.Options) (all []rebuilt) {
 		}
 		return &record.Payload{Data: slices.Clone(p.Data), Holes: slices.Clone(p.Holes)}
 	}
-	d := dissect.New(dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) error {
+	look.Pour(w.Frames, dissect.Handler{Payload: func(r *record.Transaction, call, reply *record.Payload) error {
 		all = append(all, rebuilt{r.Clone(), keep(call), keep(reply)})
-
 		return nil
 	}}, o)
-	for f := range testkit.Made(w.Frames) {
-		d.Frame(f)
-	}
-	d.Finish()
 	return all
-}
-
-// pattern returns file data without repeated parts.
-func pattern(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i>>8)*31 + byte(i) | 1
-	}
-	return b
 }
 
 // TestRebuildHoles: bytes that are missing from the capture leave holes, which are counted, and
@@ -61,21 +46,21 @@ func TestRebuildHoles(t *testing.T) {
 		lostCall, lost int64 // missing bytes according to the record
 	}{
 		"whole": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(pattern(5000))
+			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(look.Pattern(5000))
 			c.RPC(call, reply)
 			return streams(call, reply)
 		}},
 		// The second READ was answered inline, so its chunk is unused.
 		"unused chunk": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 8), synth.OpRead(0, 4000), synth.OpGetAttr()).Offer(synth.Mem(0xb1, 8)).Offer(mem)
-			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResRead([]byte("inline!!")), synth.ResRead(pattern(4000)), synth.ResGetAttr())
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResRead([]byte("inline!!")), synth.ResRead(look.Pattern(4000)), synth.ResGetAttr())
 			call.XID, reply.XID = 1, 1
 			made, got := streams(call, reply)
 			c.Client.Call(call)
 			c.Server.Ack()
-			c.Server.Write(mem.Handle, mem.Offset, pattern(4000))
+			c.Server.Write(mem.Handle, mem.Offset, look.Pattern(4000))
 			answer := reply
-			answer.Results = synth.CompoundReply(synth.ResPutFH(), inlineRead([]byte("inline!!")), synth.ResRead(pattern(4000)), synth.ResGetAttr()).Results
+			answer.Results = synth.CompoundReply(synth.ResPutFH(), inlineRead([]byte("inline!!")), synth.ResRead(look.Pattern(4000)), synth.ResGetAttr()).Results
 			answer = answer.To(call)
 			answer.Writes[0][0].Length, answer.Writes[1][0].Length = 0, 4000
 			c.Server.Reply(answer)
@@ -84,7 +69,7 @@ func TestRebuildHoles(t *testing.T) {
 		}},
 		// The segments of a Read chunk need not be adjacent in the Read list.
 		"interleaved Read chunks": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, pattern(4000)), synth.OpWrite(4000, pattern(3001)[1:])).Reduce(0xa1, 0xa2)
+			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, look.Pattern(4000)), synth.OpWrite(4000, look.Pattern(3001)[1:])).Reduce(0xa1, 0xa2)
 			call.Reads = slices.Concat(synth.ReadChunk(call.Reads[0].Position, synth.Mem(0xa1, 1500)), call.Reads[1:], synth.ReadChunk(call.Reads[0].Position, synth.Mem(0xa3, 2500)))
 			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000))
 			c.RPC(call, reply)
@@ -92,21 +77,21 @@ func TestRebuildHoles(t *testing.T) {
 		}},
 		// A Position Zero Read chunk may follow a Read chunk of a data item.
 		"Position Zero last": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Write3(0, pattern(3000)).Reduce(0xa2).Long(0xa1), synth.Write3Reply(3000)
+			call, reply := synth.Write3(0, look.Pattern(3000)).Reduce(0xa2).Long(0xa1), synth.Write3Reply(3000)
 			slices.Reverse(call.Reads)
 			c.RPC(call, reply)
 			return streams(call, reply)
 		}},
 		"READ_PLUS": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call := synth.Compound4(2, synth.OpPutFH(), synth.OpReadPlus(0, 4000)).Offer(mem)
-			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResReadPlus(0, pattern(3998)))
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResReadPlus(0, look.Pattern(3998)))
 			c.RPC(call, reply)
 			return streams(call, reply)
 		}},
 		// There are a Position Zero Read chunk and a Reply chunk, with integrity, so nothing is
 		// reduced.
 		"RPCSEC_GSS integrity": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, pattern(3000)))
+			call := synth.Compound(synth.OpPutFH(), synth.OpWrite(0, look.Pattern(3000)))
 			call.Cred = synth.GSS(oncrpc.ServiceIntegrity, 9)
 			call.Args = synth.XDR{}.Word(3000, 9).Append(plain(call.Args))
 			call = call.Long(0xc1).OfferReply(mem)
@@ -116,7 +101,7 @@ func TestRebuildHoles(t *testing.T) {
 			return streams(call, reply.To(call))
 		}},
 		"Call was not seen": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Read3(0, 4999).Offer(mem), synth.Read3Reply(pattern(4999))
+			call, reply := synth.Read3(0, 4999).Offer(mem), synth.Read3Reply(look.Pattern(4999))
 			c.RPC(synth.Null(), synth.NullReply())
 			w.Drop(c.Client.Call(call)...)
 			c.Server.Push(reply.To(call))
@@ -126,7 +111,7 @@ func TestRebuildHoles(t *testing.T) {
 			return nil, got
 		}, reply: []record.Hole{{From: readData, To: readData + 4999, Item: true}}, lost: 4999},
 		"RoCE Write packet lost": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(pattern(5000))
+			call, reply := synth.Read3(0, 5000).Offer(mem), synth.Read3Reply(look.Pattern(5000))
 			c.Client.Call(call)
 			c.Server.Ack()
 			w.Drop(c.Server.Push(reply.To(call))[1:3]...)
@@ -135,7 +120,7 @@ func TestRebuildHoles(t *testing.T) {
 			return streams(call, reply)
 		}, reply: []record.Hole{{From: readData + 1024, To: readData + 3072, Item: true}}, lost: 2048},
 		"RoCE Read response lost": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Write3(0, pattern(2501)).Reduce(0xa2), synth.Write3Reply(2501)
+			call, reply := synth.Write3(0, look.Pattern(2501)).Reduce(0xa2), synth.Write3Reply(2501)
 			c.Client.Call(call)
 			c.Server.Ack()
 			frames := c.Server.Pull(call)
@@ -145,7 +130,7 @@ func TestRebuildHoles(t *testing.T) {
 			return streams(call, reply)
 		}, call: []record.Hole{{From: writeData + 2048, To: writeData + 2501, Item: true}}, lostCall: 453},
 		"RoCE cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Read3(0, 3000).Offer(mem), synth.Read3Reply(pattern(3000))
+			call, reply := synth.Read3(0, 3000).Offer(mem), synth.Read3Reply(look.Pattern(3000))
 			c.RPC(call, reply)
 			w.Truncate(220) // 42 bytes up to UDP, 12 of BTH, 16 of RETH, 48 of RPC-over-RDMA
 			return streams(call, reply)
@@ -155,7 +140,7 @@ func TestRebuildHoles(t *testing.T) {
 			{From: readData + 2048 + 166, To: readData + 3000, Item: true},
 		}, lost: 874 + 858 + 786},
 		"RoCE Send cut": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
-			call, reply := synth.Write3(0, pattern(500)), synth.Write3Reply(500)
+			call, reply := synth.Write3(0, look.Pattern(500)), synth.Write3Reply(500)
 			c.RPC(call, reply)
 			w.Truncate(200) // 118 bytes of RPC are left
 			return streams(call, reply)
@@ -241,7 +226,7 @@ func TestRebuildBudget(t *testing.T) {
 	var replies []synth.Reply
 	for xid := uint32(1); xid <= 8; xid++ { // All are outstanding at once, so that all data has to be kept.
 		call := synth.Read3(0, 100000).Offer(synth.Mem(0xa0+xid, 100000))
-		reply := synth.Read3Reply(pattern(100000)).To(call)
+		reply := synth.Read3Reply(look.Pattern(100000)).To(call)
 		call.XID, reply.XID = xid, xid
 		_, sent[record.Hex32(xid)] = streams(call, reply)
 		c.Client.Call(call)

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func TestUnused(t *testing.T) {
 			list = append(list, r.Clone())
 			return nil
 		}}
-		if _, err := dissect.New(h, o).Run(context.Background(), testkit.Open(t, "../testdata/captures/lab-slowserver41.pcap.zst")); err != nil {
+		if _, err := dissect.New(h, o).Run(context.Background(), testkit.Open(t, captures+"lab-slowserver41.pcap.zst")); err != nil {
 			t.Fatal(err)
 		}
 		return list

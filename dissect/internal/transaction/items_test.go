@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ func TestReadsGoOn(t *testing.T) {
 		c.RPC(synth.Write3(0, make([]byte, 1000+i)).Reduce(uint32(0xa00+i)), synth.Write3Reply(uint32(1000+i)))
 	}
 	moved := 0
-	pour(w.Frames, dissect.Handler{
+	look.Pour(w.Frames, dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			for _, chunk := range r.ReadChunks {
 				for _, s := range chunk.Segments {
@@ -95,7 +95,7 @@ func TestHeaderHole(t *testing.T) {
 	call.Reads = append(synth.ReadChunk(16, synth.Mem(0xb1, 8)), call.Reads...)
 	c.Client.Call(call)
 	packets, operations := 0, ""
-	pour(w.Frames, dissect.Handler{
+	look.Pour(w.Frames, dissect.Handler{
 		Packet: func(p *record.Packet) error {
 			for _, content := range p.Messages {
 				m := content.(*nfs.Message)

@@ -1,15 +1,12 @@
-package dissect_test
+package transaction_test
 
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -273,69 +270,6 @@ func TestWaitBeforeNak(t *testing.T) {
 	t.Error("the RPC is not there")
 }
 
-// TestCreditsUsed: of captures that lack packets, nothing is said about credits in use that the whole capture does not
-// show: neither a peak of outstanding Calls nor a wait for credits.
-func TestCreditsUsed(t *testing.T) {
-	type use struct {
-		peaks map[string]record.CreditPair // by the addresses and ports of the connection
-		waits map[int64]bool               // Calls, by their packets, that waited for credits
-	}
-	uses := func(frames []capture.Frame) use {
-		u := use{map[string]record.CreditPair{}, map[int64]bool{}}
-		d := dissect.New(dissect.Handler{
-			Connection: func(r *record.Connection) error {
-				u.peaks[fmt.Sprintf("%v %v", r.Client, r.Server)] = r.Credits.Or(record.CreditPair{})
-				return nil
-			},
-			Transaction: func(r *record.Transaction) error {
-				for i := range r.Waits {
-					if r.Waits[i].Reason == record.CreditLimit {
-						u.waits[r.Call.Packet] = true
-					}
-				}
-				return nil
-			},
-		}, dissect.Options{})
-		for i := range frames {
-			d.Frame(&frames[i])
-		}
-		d.Finish()
-		return u
-	}
-	known, lacking := 0, 0
-	for _, path := range testkit.Short(t, healthy(t)) {
-		if strings.Contains(path, "snaplen") {
-			continue
-		}
-		frames, _ := testkit.Frames(t, path)
-		whole := uses(frames)
-		for seed, damage := range []harm{lost(1000), lost(100), lost(30), lost(10), lost(3), without(1), without(2), joined(0.5)} {
-			part := uses(damage(rand.New(rand.NewPCG(uint64(seed), 1)), slices.Clone(frames)))
-			for connection, pair := range part.peaks {
-				full := whole.peaks[connection]
-				for _, is := range [][2]record.Opt[int]{{pair.Forward.PeakInFlight, full.Forward.PeakInFlight}, {pair.Backward.PeakInFlight, full.Backward.PeakInFlight}} {
-					n, proven := is[0].Get()
-					if lacking++; !proven {
-						continue
-					}
-					known, lacking = known+1, lacking-1
-					if was, shown := is[1].Get(); shown && n != was {
-						t.Errorf("%s, damage %d: at most %d Calls were outstanding on %s, but %d in the whole capture", path, seed, n, connection, was)
-					}
-				}
-			}
-			for packet := range part.waits {
-				if !whole.waits[packet] {
-					t.Errorf("%s, damage %d: the Call in packet %d waited for credits, but not in the whole capture", path, seed, packet)
-				}
-			}
-		}
-	}
-	if known < 20 || lacking < 20 {
-		t.Errorf("%d peaks are known, %d are not", known, lacking)
-	}
-}
-
 // TestRestOfReads: a Read of which the rest was requested once more, although later responses had been sent and the timer had not
 // expired, has a gap at its requester. The capture of the other end has all responses, and shows it, too.
 func TestRestOfReads(t *testing.T) {
@@ -361,7 +295,7 @@ func TestRestOfReads(t *testing.T) {
 			}
 			return nil
 		}}
-		if _, err := dissect.New(h, dissect.Options{}).Run(t.Context(), testkit.Open(t, "../testdata/ends/"+c.name+".pcap.zst")); err != nil {
+		if _, err := dissect.New(h, dissect.Options{}).Run(t.Context(), testkit.Open(t, "../../../testdata/ends/"+c.name+".pcap.zst")); err != nil {
 			t.Fatal(err)
 		}
 		if gaps != c.gaps || unknown != 0 {
@@ -370,31 +304,10 @@ func TestRestOfReads(t *testing.T) {
 	}
 }
 
-// TestWithin: the part of a stall that is inside the latency ends with the Reply, and a stall before the Call has none.
-func TestWithin(t *testing.T) {
-	const ms = int64(1e6)
-	r := record.Transaction{Call: &record.Message{Time: 1000}, LatencyNS: record.Some(10 * ms), Waits: []record.Wait{
-		{From: record.Time(1000 + 2*ms), NS: 3 * ms, Reason: record.RetransmitNak},
-		{From: record.Time(1000 + 4*ms), NS: 500 * ms, Reason: record.RetransmitTimeout},
-		{From: 1, NS: 5 * ms, Reason: record.CreditLimit},
-	}}
-	r.FillWaits()
-	for i, want := range []int64{3 * ms, 6 * ms, 0} {
-		if got := r.Waits[i].WithinNS; got != record.Some(want) {
-			t.Errorf("wait %d: %v ns within the latency, want %d", i, got, want)
-		}
-	}
-	r.LatencyNS = record.Opt[int64]{}
-	if r.FillWaits(); r.Waits[0].WithinNS.Known() {
-		t.Errorf("without a latency: %v", r.Waits[0].WithinNS)
-	}
-}
-
 // TestBehindReads: RDMA Reads are answered in the order of their requests, so that those of one RPC stand behind those of another until
 // these are answered. An RPC does not stand behind itself, and not behind Reads that were answered before.
 func TestBehindReads(t *testing.T) {
-	open := map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
-	for name, open := range open {
+	for name, open := range look.Transports {
 		t.Run(name, func(t *testing.T) {
 			w := synth.New()
 			c := open(w, synth.Options{})
@@ -429,18 +342,11 @@ func TestBehindReads(t *testing.T) {
 			}
 			c.Client.Ack()
 			got := map[record.Hex32]record.BehindReads{}
-			d := dissect.New(dissect.Handler{
-				Transaction: func(r *record.Transaction) error {
-					if b, known := r.BehindReads.Get(); known {
-						got[r.XID] = b
-					}
-					return nil
-				},
-			}, dissect.Options{})
-			for f := range testkit.Made(w.Frames) {
-				d.Frame(f)
+			for _, r := range look.At(w).Transactions {
+				if b, known := r.BehindReads.Get(); known {
+					got[r.XID] = b
+				}
 			}
-			d.Finish()
 			want := map[record.Hex32]record.BehindReads{ // the first RPC begins, and its second Read stands behind those of the second RPC
 				0x10: {From: record.Time(e.Request.Time), NS: b2End - e.Request.Time, Transaction: 3, XID: 0x11},
 				0x11: {From: record.Time(b.Request.Time), NS: aEnd - b.Request.Time, Transaction: 2, XID: 0x10},
