@@ -92,6 +92,36 @@ func TestLostDatagrams(t *testing.T) {
 	}
 }
 
+// TestIdleDatagrams: a pair of ports of UDP was another connection if it had no datagram for 120 s.
+func TestIdleDatagrams(t *testing.T) {
+	for _, x := range []struct {
+		pauses []int   // before each RPC, in steps of 50 s
+		want   []int64 // packets of the connections
+	}{
+		{[]int{0, 2, 2}, []int64{6}},
+		{[]int{0, 3}, []int64{2, 2}},
+		{[]int{0, 2, 3, 2}, []int64{4, 4}},
+	} {
+		w := synth.New()
+		c := overTCP(w)
+		for i, pause := range x.pauses {
+			for range pause {
+				w.Advance(50 * time.Second)
+				w.Other(synth.LinkEthernet, pauseFrame(9, 3, 0))
+			}
+			c.Client.Datagram(plainCall(uint32(i)))
+			c.Server.Datagram(plainReply(uint32(i)))
+		}
+		var got []int64
+		for _, r := range look.At(w).Connections {
+			got = append(got, r.Packets)
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("pauses %v: connections have %d packets, want %d", x.pauses, got, x.want)
+		}
+	}
+}
+
 // overTransports are connections that are open and can carry RPCs, each with a way to break them.
 var overTransports = map[string]func(w *synth.Wire) (side func(client bool) sender, abort func()){
 	"RoCE": func(w *synth.Wire) (func(bool) sender, func()) {

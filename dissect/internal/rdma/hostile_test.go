@@ -608,6 +608,46 @@ func TestMarkersBehindLoss(t *testing.T) {
 	}
 }
 
+// TestHandshakeOverSegments: an MPA request or reply that TCP divides is one, and FPDUs begin after it.
+func TestHandshakeOverSegments(t *testing.T) {
+	for _, size := range []int{16, 20, 27, 1400} {
+		w := synth.New()
+		c := w.IWARP(synth.Options{})
+		c.Open()
+		c.Client.Cork()
+		c.MPARequest()
+		c.Client.Uncork(size)
+		c.Server.Cork()
+		c.MPAReply()
+		c.Server.Uncork(size)
+		c.RPC(synth.Null(), synth.NullReply())
+		s := look.At(w)
+		tells(t, s, "", "1 complete")
+		if r := s.Connections[0]; r.Handshake != "seen" || r.NotCaptured != 0 || len(s.Connections) != 1 {
+			t.Errorf("segments of %d bytes: handshake %s, %d not captured, %d connections", size, r.Handshake, r.NotCaptured, len(s.Connections))
+		}
+	}
+}
+
+// TestMissingEnd: what the end of a stream lacks is counted once, also if another connection uses its ports again.
+func TestMissingEnd(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := synth.New()
+		c := w.IWARP(synth.Options{})
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		w.Drop(c.Client.Call(synth.Null())...)
+		c.Server.Ack()
+		if again {
+			c.Another(c.Options).Connect()
+		}
+		s := look.At(w)
+		if n := s.Connections[0].NotCaptured; n != 1 || s.Rules() != "capture-incomplete" || s.Summary.NotCaptured != 1 {
+			t.Errorf("again: %t: %d segments are missing, %d in total, findings %s", again, n, s.Summary.NotCaptured, s.Rules())
+		}
+	}
+}
+
 // TestServerAnswersAfterDREQ: packets after the DREQ belong to the closing connection and violate
 // no rule.
 func TestServerAnswersAfterDREQ(t *testing.T) {

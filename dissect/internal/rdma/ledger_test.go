@@ -445,3 +445,18 @@ func TestDuplicates(t *testing.T) {
 		t.Error("two packets without a captured ICRC are the same")
 	}
 }
+
+// TestCut: an RDMA Write is cut if the capture lacks the end of one of its packets.
+func TestCut(t *testing.T) {
+	for cut := -1; cut < 3; cut++ {
+		_, f, _ := halves()
+		for i, opcode := range []rocev2.Opcode{rocev2.OpWriteFirst, rocev2.OpWriteMiddle, rocev2.OpWriteLast} {
+			p := &rocev2.Packet{RETH: rocev2.RETH{RKey: 1, DMALength: 30}, Payload: make([]byte, 10), PayloadLength: 10, HasICRC: i != cut}
+			p.Opcode, p.PSN = opcode, 100+uint32(i)
+			f.writePacket(p, order.One(p.PSN), new(currentPacket))
+		}
+		if o := f.ops.at(102); o.Cut != (cut >= 0) || o.Bytes != 30 {
+			t.Errorf("without the end of packet %d: cut is %t, %d bytes", cut, o.Cut, o.Bytes)
+		}
+	}
+}

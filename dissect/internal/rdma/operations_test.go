@@ -3,12 +3,18 @@ package rdma_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // TestOperations: the records of RDMA operations agree with those of their connections and RPCs.
@@ -74,6 +80,84 @@ func TestOperations(t *testing.T) {
 				case r.Call.Delivery == record.DeliveryCertain && o.Delivered.Known() && o.Delivered != r.Call.Delivered:
 					t.Errorf("transaction %d: delivered %v, the operation %v", r.ID, r.Call.Delivered, o.Delivered)
 				}
+			}
+		})
+	}
+}
+
+// TestAtMost: the latency of an operation is an upper bound if packets are missing between it and its acknowledgement, not if its first
+// packet shows that they are missing.
+func TestAtMost(t *testing.T) {
+	look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.Client.Call(synth.Call{XID: 1})
+		c.Server.Ack()
+		c.Client.Call(synth.Call{XID: 2})
+		w.Drop(c.Client.Call(synth.Call{XID: 3})...)
+		c.Client.Call(synth.Call{XID: 4})
+		c.Server.Ack()
+		var got []bool
+		for _, r := range look.At(w).Operations {
+			got = append(got, r.AtMost)
+		}
+		if want := []bool{false, true, false}; !slices.Equal(got, want) {
+			t.Errorf("at most: %t, want %t", got, want)
+		}
+	})
+}
+
+// payloads is an observer that keeps the stream, position and size of each payload behind the handshake.
+type payloads []string
+
+func (l *payloads) Payload(p *wiremap.Payload) {
+	if !p.MPA {
+		*l = append(*l, fmt.Sprintf("%d:%d+%d", p.StreamID, p.At, p.Count))
+	}
+}
+
+func (l *payloads) Message(*wiremap.Message) {}
+
+// TestPayloads: each packet with a payload and each FPDU is reported once, with its position in its direction, which counts what is missing.
+func TestPayloads(t *testing.T) {
+	for _, x := range []struct {
+		name, roce, iwarp string
+		play              func(w *synth.Wire, c *synth.Conn)
+	}{
+		{"Calls", "3:0+1 3:1+1", "1:28+116 1:144+92", func(w *synth.Wire, c *synth.Conn) { c.Client.Call(synth.Call{XID: 2}) }},
+		{"a Reply", "3:0+1 1:0+1", "1:28+116 3:28+76", func(w *synth.Wire, c *synth.Conn) { c.Server.Reply(synth.Reply{XID: 1}) }},
+		{"again", "3:0+1", "1:28+116", func(w *synth.Wire, c *synth.Conn) { w.Retransmit(w.Last()) }},
+		{"behind a missing one", "3:0+1 3:2+1", "1:28+116 1:236+92", func(w *synth.Wire, c *synth.Conn) {
+			w.Drop(c.Client.Call(synth.Call{XID: 2})...)
+			c.Client.Call(synth.Call{XID: 3})
+			c.Server.Ack()
+		}},
+		{"a Write", "3:0+1 1:0+1 1:1+1", "1:28+116 3:28+1420 3:1448+620", func(w *synth.Wire, c *synth.Conn) { c.Server.Write(0xa1, 0, make([]byte, 2000)) }},
+		{"a Read", "3:0+1 2:0+1 2:1+1", "1:28+116 3:28+52 1:144+1420 1:1564+620", func(w *synth.Wire, c *synth.Conn) { c.Server.Read(0xa1, 0, make([]byte, 2000)) }},
+		{"the start of an FPDU", "-", "1:28+116 1:144+50", func(w *synth.Wire, c *synth.Conn) {
+			c.Client.Cork()
+			c.Client.Call(synth.Call{XID: 2})
+			w.Drop(c.Client.Uncork(50)[1:]...)
+		}},
+	} {
+		look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			c.Connect()
+			c.Client.Call(synth.Call{XID: 1, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 2000))})
+			want := x.roce
+			if c.IWARP() {
+				want = x.iwarp
+			}
+			if want == "-" {
+				return
+			}
+			x.play(w, c)
+			var got payloads
+			d := dissect.New(dissect.Handler{Observer: &got}, dissect.Options{})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			if all := strings.Join(got, " "); all != want {
+				t.Errorf("%s: %q, want %q", x.name, all, want)
 			}
 		})
 	}
