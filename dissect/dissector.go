@@ -45,7 +45,7 @@ type Handler struct {
 	// [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
 
-	// Why gets what decides about the packet of [Options.Why], each when a packet causes it, by: #12, or server:12 with several capture points.
+	// Why gets what decides about the packet of [Options.Why], each when a packet causes it, by: #12, or #12@server with several capture points.
 	Why func(by, what, text string)
 	// Signal gets the packets that show congestion.
 	Signal func(record.Signal) error

@@ -76,7 +76,7 @@ func (d *Dissector) explain(f *capture.Frame) {
 func (d *Dissector) nameOf(packet int64) string {
 	number, point := record.SplitNumber(packet)
 	if name := d.point(point); name != "" {
-		return fmt.Sprintf("%s:%d", record.ShortNames(d.options.Points)(name), number)
+		return fmt.Sprintf("#%d@%s", number, record.ShortNames(d.options.Points)(name))
 	}
 	return fmt.Sprintf("#%d", number)
 }

@@ -21,7 +21,7 @@ var networkColumns = slices.Concat([]column{
 		doc: "Number of packets that passed the first point on the way to the other one, including retransmissions; of TCP, the segments with data.",
 	},
 	{
-		name: "LOST", fields: "lost", right: true, foot: "sent, not arrived",
+		name: "LOST", fields: "lost", right: true, foot: "not arrived, and sent or asked for again",
 		doc: "Number of these packets of which nothing arrived at the other point.",
 	},
 	{

@@ -52,7 +52,7 @@ const (
 )
 
 // bounded explains the mark of upper bounds.
-var bounded = sign{boundMark, "at most: Reply repeated, accepted copy unknown"}
+var bounded = sign{boundMark, "at most: Reply retransmitted, accepted copy unknown"}
 
 // alike returns columns with the same foot and signs.
 func alike(foot string, signs []sign, columns ...column) []column {

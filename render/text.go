@@ -158,7 +158,7 @@ var transactionColumns = []column{
 	},
 	{
 		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "Call/Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
-		signs: []sign{{"?", "= not in the capture"}, {"-", "= no Reply"}},
+		signs: []sign{{"?", "= not in the capture"}, {"-", "= no RPC message"}},
 		doc:   "Forms of the Call and the Reply (RFC 8166 s.3.5): short in a Send, chunked with data items in chunks, long completely in a chunk. A question mark is a Call that was not captured, and a dash a missing Reply.",
 	},
 	{
@@ -206,7 +206,7 @@ const (
 )
 
 var (
-	pathSigns  = []sign{{shortMark, "= beginning left out"}, {"fh:", "= handle, path unknown"}}
+	pathSigns  = []sign{{shortMark, "= beginning left out"}, {"fh:", "= hash of the handle, path unknown"}}
 	bytesSigns = []sign{{"-", "= not captured, or not decoded"}}
 )
 
@@ -380,7 +380,7 @@ var connectionColumns = []column{
 		doc: "The side that announced support for remote invalidation (RFC 8797): client, server, both or neither; empty on a connection that does not carry RPC-over-RDMA, and ? if the capture does not contain the handshake. Linux servers do not announce it, and use it nevertheless if the client announces it, so that handles are invalidated remotely although the column does not say both. Shown only with --wide or --columns.",
 	},
 	{
-		name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once", signs: []sign{{"?", "= grant not captured"}},
+		name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once", signs: []sign{{"? of", "= not known, packets missing"}, {"of ?", "= no grant captured"}},
 		doc: "Largest number of Calls of the client that were in flight at once, and number of credits that the server granted last; empty on a connection that does not carry RPCs.",
 	},
 	{
@@ -401,7 +401,7 @@ var connectionColumns = []column{
 		name: "NOT CAPTURED", fields: "not_captured", right: true, at: 180,
 		doc: "Number of packets that the receiver acknowledged, but that the capture does not contain.",
 	},
-	{name: "NAKS", fields: "naks", right: true, at: 78, doc: "Number of NAKs."},
+	{name: "NAKS", fields: "naks", right: true, at: 78, foot: "of both sides, without RNR", doc: "Number of NAKs, without those of a receiver that is not ready."},
 	{name: "RNR NAKS", fields: "rnr_naks", right: true, at: 140, doc: "Number of receiver-not-ready (RNR) NAKs."},
 	{
 		name: "LATE", fields: "path.late.client path.late.server", right: true, wide: true,
@@ -595,7 +595,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 		parts = append(parts, "skipped: "+strings.Join(skipped, ", "))
 	}
 	parts = append(parts, counts(count{r.NotCaptured, record.Noun(r.NotCaptured, "packet") + " missing"}, count{int64(r.CaptureDrops), "dropped by the capture tool"},
-		count{r.Truncated, "truncated"}, count{r.ICRCBad, "with a bad ICRC in all"})...)
+		count{r.Truncated, "truncated"}, count{r.ICRCBad, record.Noun(r.ICRCBad, "packet") + " with a bad ICRC"})...)
 	if n := len(r.LeftOut); n > 0 {
 		parts = append(parts, "left out: "+Clean(strings.Join(r.LeftOut[:min(n, few)], ", ")))
 		if n > few {

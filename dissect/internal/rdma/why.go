@@ -82,7 +82,7 @@ func (w *Why) receives(f *flow, psn uint32, comes arrival) {
 	text := [...]string{
 		inOrder: "in order: its receiver accepts it, if it came",
 		ahead:   fmt.Sprintf("ahead: its receiver expects PSN %d, and drops it", f.ops.receiver.next),
-		behind:  "behind: its receiver drops it, if an earlier copy came",
+		behind:  "behind: if an earlier copy came, its receiver does not execute it again; it answers a Read again",
 	}[comes]
 	w.Line(w.Name(by.Packet), "receiver", fmt.Sprintf("PSN %d: %s", psn, text))
 }

@@ -145,7 +145,7 @@ type Packet struct {
 	Number int64
 }
 
-// String returns the name, such as 12 or server:12.
+// String returns the name, such as 12 or 12@server.
 func (p *Packet) String() string {
 	switch {
 	case p.Number == 0:
@@ -153,7 +153,7 @@ func (p *Packet) String() string {
 	case p.Point == "":
 		return strconv.FormatInt(p.Number, 10)
 	}
-	return fmt.Sprintf("%s:%d", p.Point, p.Number)
+	return fmt.Sprintf("%d@%s", p.Number, p.Point)
 }
 
 // Type returns the name of the type; pflag asks for it.
@@ -161,11 +161,11 @@ func (p *Packet) Type() string { return "packet" }
 
 // Set parses a name.
 func (p *Packet) Set(text string) (err error) {
-	at := strings.LastIndexByte(text, ':')
-	if p.Number, err = strconv.ParseInt(text[at+1:], 10, 64); err != nil || p.Number < 1 || at == 0 {
-		return errors.New("must be the number of a packet, counted from 1, or server:12 with several capture points")
+	number, point, _ := strings.Cut(text, "@")
+	if p.Number, err = strconv.ParseInt(number, 10, 64); err != nil || p.Number < 1 {
+		return errors.New("must be the number of a packet, counted from 1, or 12@server with several capture points")
 	}
-	p.Point = text[:max(at, 0)]
+	p.Point = point
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (p *Packet) In(points []string) (record.PacketRef, error) {
 	case len(points) < 2:
 		return record.PacketRef{}, fmt.Errorf("--why %v: there is only one capture point, so give only the number, %d", p, p.Number)
 	case i < 0:
-		return record.PacketRef{}, fmt.Errorf("--why %v: name the capture point, too: --why %s:%d or --why %s:%d", p, short(points[0]), p.Number, short(points[1]), p.Number)
+		return record.PacketRef{}, fmt.Errorf("--why %v: name the capture point, too: --why %d@%s or --why %d@%s", p, p.Number, short(points[0]), p.Number, short(points[1]))
 	}
 	return record.PacketRef{Packet: p.Number, Point: points[i]}, nil
 }

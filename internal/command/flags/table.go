@@ -61,7 +61,7 @@ func viewFlags(t *Typed) []row {
 		},
 		{
 			name: "why", group: ofView, only: "packets",
-			doc:  "show the packet with this `number`, at a capture point as in server:12, and what decided about it: each fact about the order of requests, and each event of an operation, with the packet that caused it",
+			doc:  "show the packet with this `number`, with several capture points 12@server, and what decided about it: each fact about the order of requests, and each event of an operation, with the packet that caused it",
 			sets: &t.Why,
 		},
 		{

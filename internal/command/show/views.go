@@ -57,7 +57,10 @@ func (s *sink) lead(r any) {
 			if len(s.XIDs) != 1 {
 				args = append(args, "--xid", r.XID.String())
 			}
-			if s.moreIs = "draw the slowest RPC: "; s.Ladder {
+			if s.moreIs = "draw the slowest RPC: "; !r.LatencyNS.Known() {
+				s.moreIs = "draw the first RPC: "
+			}
+			if s.Ladder {
 				s.moreIs, args = "", append([]string{"packets"}, args...)
 			}
 			return args
