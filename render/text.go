@@ -595,7 +595,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 		parts = append(parts, "skipped: "+strings.Join(skipped, ", "))
 	}
 	parts = append(parts, counts(count{r.NotCaptured, record.Noun(r.NotCaptured, "packet") + " missing"}, count{int64(r.CaptureDrops), "dropped by the capture tool"},
-		count{r.Truncated, "truncated"}, count{r.ICRCBad, record.Noun(r.ICRCBad, "packet") + " with a bad ICRC"})...)
+		count{r.Truncated, "truncated"}, count{r.ICRCBad, record.Noun(r.ICRCBad, "packet") + " with a bad ICRC in all"})...)
 	if n := len(r.LeftOut); n > 0 {
 		parts = append(parts, "left out: "+Clean(strings.Join(r.LeftOut[:min(n, few)], ", ")))
 		if n > few {

@@ -110,7 +110,7 @@ var events = [...]string{
 
 // causes says why packets were sent again.
 var causes = map[record.WaitReason]string{
-	record.RetransmitTimeout: "its sender's timer expired", record.RetransmitGap: "later packets showed a missing one", record.RetransmitNak: "a NAK", record.RNRNak: "its receiver was not ready",
+	record.RetransmitTimeout: "its sender's timer expired", record.RetransmitGap: "later packets showed a missing one", record.RetransmitNak: "its receiver asked for it", record.RNRNak: "its receiver was not ready",
 	record.RetransmitUnknown: "not known",
 }
 
@@ -161,15 +161,14 @@ func (n narrator) Operation(e Event) Standing {
 	standing, text, also := n.Follower.Operation(e), "", e.At.Packet == n.tracker.Why.Packet // The follower knows afterwards to which RPC it belongs.
 	if b := e.Burst; b != nil {
 		also = also || b.Nak.Packet == n.tracker.Why.Packet
-		text = fmt.Sprintf("; cause: %s; sender idle for %s", causes[b.Cause], field.Duration(int64(b.Idle)))
-		if timer, known := b.Timer.Get(); known {
-			text += fmt.Sprintf(", timer %s", field.Duration(int64(timer)))
-		}
-		if b.At.Packet != e.At.Packet {
-			text += ", one of those sent again since " + n.tracker.Why.Name(b.At.Packet)
-		}
+		text = "; cause: " + causes[b.Cause]
 		if b.Nak.Packet != 0 {
-			text += ", NAK " + n.tracker.Why.Name(b.Nak.Packet)
+			text += " (NAK in " + n.tracker.Why.Name(b.Nak.Packet) + ")"
+		}
+		if timer, known := b.Timer.Get(); b.At.Packet != e.At.Packet {
+			text += "; one of those sent again since " + n.tracker.Why.Name(b.At.Packet)
+		} else if text += "; its sender was idle for " + field.Duration(int64(b.Idle)); known {
+			text += ", its timer is " + field.Duration(int64(timer))
 		}
 	}
 	if e.What == Acked && e.Op != nil {
