@@ -53,6 +53,24 @@ func TestInvalidationFigures(t *testing.T) {
 			want: record.InvalidationFigures{Style: record.RespondersChoice, HandleChoice: record.Some(record.ChoiceOnly), ChunkReplies: 3, InvalidatingReplies: 3},
 			left: []int{0, 0, 0},
 		},
+		"64 handles, and the first again": {
+			act: func(c *synth.Conn) {
+				for i := range uint32(65) {
+					c.RPC(read(1+i%64), readReply)
+				}
+			},
+			want: record.InvalidationFigures{Style: record.InvalidationNone, ChunkReplies: 65, LocalInvalidations: 64},
+			left: append(slices.Repeat([]int{1}, 64), 0), persistent: 1,
+		},
+		"65 handles, and the first again": {
+			act: func(c *synth.Conn) {
+				for i := range uint32(66) {
+					c.RPC(read(1+i%65), readReply)
+				}
+			},
+			want: record.InvalidationFigures{Style: record.InvalidationNone, ChunkReplies: 66, LocalInvalidations: 66},
+			left: slices.Repeat([]int{1}, 66),
+		},
 		"persistent and dynamic handles in a Call": {
 			act: func(c *synth.Conn) {
 				c.RPC(read(0xa1), readReply)

@@ -10,6 +10,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -85,6 +87,13 @@ func TestRebuildHoles(t *testing.T) {
 		"READ_PLUS": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call := synth.Compound4(2, synth.OpPutFH(), synth.OpReadPlus(0, 4000)).Offer(mem)
 			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResReadPlus(0, look.Pattern(3998)))
+			c.RPC(call, reply)
+			return streams(call, reply)
+		}},
+		"version 2, Long Call and Long Reply": {act: func(_ *synth.Wire, c *synth.Conn) ([]byte, []byte) {
+			call := synth.Compound(synth.OpPutFH(), synth.OpReadDir(4096)).Long(0xa2).OfferReply(mem)
+			call.Vers = 2
+			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResReadDir("one", "two")).Long()
 			c.RPC(call, reply)
 			return streams(call, reply)
 		}},
@@ -257,5 +266,59 @@ func TestRebuildBudget(t *testing.T) {
 	}
 	if whole == 0 || holes == 0 || whole+holes != 8 {
 		t.Errorf("%d whole, %d with holes; 512 KiB have room for some of 8", whole, holes)
+	}
+}
+
+// TestOldestIsEvicted: at the memory limit, the oldest RPC that has ended goes, and a Call that waits for its Reply stays.
+func TestOldestIsEvicted(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Null(), synth.NullReply())
+	c.Client.Call(synth.Call{XID: 0x7001})
+	c.Server.Ack()
+	for range 500 {
+		c.RPC(synth.Null(), synth.NullReply())
+	}
+	c.Server.Reply(synth.Reply{XID: 0x7001})
+	c.Client.Ack()
+	s := look.With(w, dissect.Options{Memory: 512 << 10})
+	evicted := slices.ContainsFunc(s.Findings, func(f *record.Finding) bool { return f.Rule == "memory-limit-reached" })
+	i := slices.IndexFunc(s.Transactions, func(r *record.Transaction) bool { return r.XID == 0x7001 && r.Status == record.Complete })
+	if !evicted || i < 0 {
+		t.Errorf("of %d RPCs, the one that is answered last is %d, the limit is reached: %t", len(s.Transactions), i, evicted)
+	}
+}
+
+// observed has the names that were transferred in chunks of their own.
+type observed []string
+
+func (*observed) Payload(*wiremap.Payload) {}
+
+func (o *observed) Message(m *wiremap.Message) {
+	if m.Item {
+		*o = append(*o, string(m.Payload))
+	}
+}
+
+// TestNamesInChunks: an observer gets the names in chunks of their own, and nothing of chunks without bytes.
+func TestNamesInChunks(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	mem := synth.Mem(0xa1, 100)
+	c.RPC(synth.Readlink3().Offer(mem), synth.Readlink3Reply("target"))
+	unused := synth.Readlink3().Offer(mem)
+	unused.XID = 0x7001
+	c.Client.Call(unused)
+	reply := synth.Readlink3Reply("inline").To(synth.Readlink3())
+	reply.XID, reply.Writes = unused.XID, [][]rpcrdma.Segment{{{Handle: mem.Handle, Offset: mem.Offset}}}
+	c.Server.Reply(reply)
+	c.Client.Ack()
+	c.RPC(synth.Symlink3("name", "of a link").Reduce(0xa2), synth.Symlink3Reply())
+	var got observed
+	look.Pour(w.Frames, dissect.Handler{Observer: &got}, dissect.Options{})
+	if want := (observed{"target", "of a link"}); !slices.Equal(got, want) {
+		t.Errorf("names %q, want %q", got, want)
 	}
 }

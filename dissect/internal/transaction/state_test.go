@@ -1,6 +1,11 @@
 package transaction
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // TestStates: a transaction enters only the states that may follow its own, and every life of a
 // transaction leads to emitted.
@@ -35,5 +40,20 @@ func TestStates(t *testing.T) {
 				t.Errorf("%v: state %d is not entered", path, to)
 			}
 		}
+	}
+}
+
+// TestRefute: connections are counted by the place that they refute, and by how it was known.
+func TestRefute(t *testing.T) {
+	var table Table
+	client, server := record.Some(record.AtClient), record.Some(record.AtServer)
+	for _, f := range []record.PointFacts{
+		{Refuted: client, How: record.Some("option")}, {Refuted: client, How: record.Some("interface")}, {Refuted: server, How: record.Some("option")}, {Refuted: client, How: record.Some("interface")},
+	} {
+		table.refute(f)
+	}
+	want := []record.RefutedPosition{{Place: record.AtClient, How: "option", Connections: 1}, {Place: record.AtClient, How: "interface", Connections: 2}, {Place: record.AtServer, How: "option", Connections: 1}}
+	if !slices.Equal(table.Refuted, want) {
+		t.Errorf("%+v, want %+v", table.Refuted, want)
 	}
 }

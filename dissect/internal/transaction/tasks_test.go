@@ -24,6 +24,7 @@ func TestTasks(t *testing.T) {
 	read4 := func() synth.Call { return synth.Compound4(0, synth.OpPutFH(), synth.OpRead(0, 8)) }
 	putOff := func() synth.Reply { return synth.CompoundFailed(delay, synth.ResPutFH(), synth.ResFailed(25, delay)) }
 	granted := func() synth.Reply { return synth.CompoundReply(synth.ResPutFH(), synth.ResRead(make([]byte, 8))) }
+	answered := func(w *synth.Wire) int64 { return w.Frames[len(w.Frames)-2].Time } // by the Reply of the last RPC
 	lock := func() synth.Call {
 		return synth.Compound4(0, synth.OpPutFH(), synth.XDR{}.Word(12, 4, 0).Hyper(0, 8).Bool(false).Fixed(make([]byte, 16)).Word(1))
 	}
@@ -58,6 +59,25 @@ func TestTasks(t *testing.T) {
 			w.Advance(20 * s)
 			w.RPC(read4(), granted())
 		}, []string{"2 tries 2 attempts given_up NFS4ERR_DELAY,NFS4ERR_DELAY"}},
+		{"another process asks 31 s after the Reply, and 1 ns", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Now = answered(w.Wire) + int64(31*s) + 1
+			w.RPC(read4(), granted())
+		}, []string{"1 tries 1 attempts given_up NFS4ERR_DELAY"}},
+		{"31 s after the Reply", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Now = answered(w.Wire) + int64(31*s)
+			w.RPC(read4(), granted())
+		}, []string{"2 tries 2 attempts ok NFS4ERR_DELAY,NFS4_OK"}},
+		{"two requests that are given up, the later one later", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Advance(20 * s)
+			w.RPC(synth.Compound4(0, synth.OpPutFH(), synth.OpRead(8, 8)), putOff())
+			for range 2 {
+				w.Advance(20 * s)
+				w.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			}
+		}, []string{"1 tries 1 attempts given_up NFS4ERR_DELAY", "1 tries 1 attempts given_up NFS4ERR_DELAY"}},
 		{"another offset", func(w wire) {
 			w.RPC(read4(), putOff())
 			w.Advance(100 * ms)

@@ -3,6 +3,7 @@ package look
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -160,6 +162,40 @@ func (s *Seen) Digests() map[string]string {
 		digests[kind] = fmt.Sprintf("%.6x", sha256.Sum256(text))
 	}
 	return digests
+}
+
+// Tell returns the digests of what is said of a story: of a capture of testdata, also damaged, or of captures that are joined.
+func Tell(t *testing.T, story string, o dissect.Options, seed uint64, damages ...string) map[string]string {
+	t.Helper()
+	names := strings.Fields(story)
+	if len(names) == 1 {
+		frames, _ := testkit.Frames(t, "../../../testdata/"+story+".pcap.zst")
+		s, d := Collect(o)
+		for _, f := range testkit.Apply(seed, frames, damages...) {
+			d.Frame(&f)
+		}
+		s.Summary, _ = d.Finish()
+		return s.Digests()
+	}
+	var files []points.File
+	for _, name := range names {
+		files = append(files, points.File{Path: "../../../testdata/" + name + ".pcap.zst", Name: name})
+	}
+	plan, err := points.Recognize(t.Context(), files, points.Options{Memory: 1 << 28})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := plan.Open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	o.Points = names
+	s, d := Collect(o)
+	if s.Summary, err = d.Run(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	return s.Digests()
 }
 
 // Compare compares digests by story and kind with those in a file, or writes the file.
