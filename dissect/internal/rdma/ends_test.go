@@ -92,6 +92,34 @@ func TestLostDatagrams(t *testing.T) {
 	}
 }
 
+// TestUnfinishedRecord: a FIN inside an RPC record is a finding against its sender; one behind a record, and a RST, are none.
+func TestUnfinishedRecord(t *testing.T) {
+	for _, x := range []struct {
+		lacks int // bytes of the Call
+		end   func(*synth.Side) *synth.Frame
+		want  string
+	}{
+		{0, (*synth.Side).FIN, ""},
+		{1, (*synth.Side).FIN, "the client ended its stream inside an RPC record, of which 1 byte is missing"},
+		{40, (*synth.Side).FIN, "the client ended its stream inside an RPC record, of which 40 bytes are missing"},
+		{40, (*synth.Side).RST, ""},
+	} {
+		w := synth.New()
+		c := overTCP(w)
+		c.Open()
+		record := synth.Record(plainCall(1))
+		c.Client.Stream(record[:len(record)-x.lacks])
+		x.end(c.Client)
+		got := ""
+		for _, f := range look.At(w).Findings {
+			got += f.Message
+		}
+		if got != x.want {
+			t.Errorf("without %d bytes: %q, want %q", x.lacks, got, x.want)
+		}
+	}
+}
+
 // TestIdleDatagrams: a pair of ports of UDP was another connection if it had no datagram for 120 s.
 func TestIdleDatagrams(t *testing.T) {
 	for _, x := range []struct {
@@ -118,6 +146,23 @@ func TestIdleDatagrams(t *testing.T) {
 		}
 		if !slices.Equal(got, x.want) {
 			t.Errorf("pauses %v: connections have %d packets, want %d", x.pauses, got, x.want)
+		}
+	}
+}
+
+// TestFirstDatagram: the client is the sender of Calls, whichever datagram is the first one.
+func TestFirstDatagram(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		w := synth.New()
+		c := overTCP(w)
+		if first {
+			c.Client.Datagram(plainCall(1))
+		}
+		c.Server.Datagram(plainReply(1))
+		c.Client.Datagram(plainCall(2))
+		s := look.At(w)
+		if r := s.Connections[0]; len(s.Connections) != 1 || r.Client.Port.Or(0) != 900 || r.Server.Port.Or(0) != 2049 {
+			t.Errorf("a Call first: %t: %d connections, from port %v to %v", first, len(s.Connections), r.Client.Port, r.Server.Port)
 		}
 	}
 }

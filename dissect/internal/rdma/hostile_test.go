@@ -633,13 +633,17 @@ func TestHandshakeOverSegments(t *testing.T) {
 func TestMissingEnd(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := synth.New()
-		c := w.IWARP(synth.Options{})
-		c.Connect()
-		c.RPC(synth.Null(), synth.NullReply())
-		w.Drop(c.Client.Call(synth.Null())...)
+		c := overTCP(w)
+		c.Open()
+		c.Client.Records(plainCall(1))
+		c.Server.Records(plainReply(1))
+		c.Client.Records(plainCall(2))
+		w.Drop(w.Last())
 		c.Server.Ack()
 		if again {
-			c.Another(c.Options).Connect()
+			next := c.Options
+			next.Client.Seq, next.Server.Seq = 7, 8
+			c.Another(next).Open()
 		}
 		s := look.At(w)
 		if n := s.Connections[0].NotCaptured; n != 1 || s.Rules() != "capture-incomplete" || s.Summary.NotCaptured != 1 {

@@ -357,6 +357,48 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestWhy: what packets --why says of packets, in full: nothing that others cause, unless it is about the one that is asked for.
+func TestWhy(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	first := c.Client.Call(synth.Call{XID: 1})
+	w.Drop(c.Client.Call(synth.Call{XID: 2})...)
+	c.Client.Call(synth.Call{XID: 3})
+	w.Retransmit(first...)
+	c.Server.Ack()
+	for packet, want := range map[int64]string{
+		5: `#5 waits: PSN 4098: an earlier one is missing
+#7 accepted: PSN 4098: next in order: its receiver accepts it, if it came; it is packet #5
+#7 complete: Send, rdma ID 2, RPC #2
+#7 released: PSN 4098: waits no longer; it is packet #5
+#7 acknowledged: Send, rdma ID 2, RPC #2; its receiver accepted the copy in #5 or an earlier one
+`,
+		7: `#7 acked-to: PSN 4099: acknowledges all before it
+#7 missing: PSN 4097: not in the capture
+#7 accepted: PSN 4098: next in order: its receiver accepts it, if it came; it is packet #5
+#7 complete: Send, rdma ID 2, RPC #2
+#7 released: PSN 4098: waits no longer; it is packet #5
+#7 covered: PSN 4099: acknowledges the operations before it
+#7 acknowledged: Send, rdma ID 1, RPC #1; its receiver accepted the copy in #4
+#7 acknowledged: Send, rdma ID 2, RPC #2; its receiver accepted the copy in #5 or an earlier one
+`,
+	} {
+		got := ""
+		d := dissect.New(dissect.Handler{
+			Transaction: func(*record.Transaction) error { return nil },
+			Why:         func(by, what, text string) { got += by + " " + what + ": " + text + "\n" },
+		}, dissect.Options{Why: record.PacketRef{Packet: packet}})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
+		}
+		d.Finish()
+		if got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+	}
+}
+
 // sources returns the text of files.
 func sources(t *testing.T, pattern string) (text string) {
 	files, _ := filepath.Glob(pattern)

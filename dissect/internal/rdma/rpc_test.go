@@ -86,6 +86,20 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
+// TestStartsMessage: a record begins with a Call of RPC version 2, or with a Reply that was accepted or denied. The third word may be wrong
+// if the record ends with its segment.
+func TestStartsMessage(t *testing.T) {
+	for _, x := range []struct {
+		kind, third    uint32
+		want, atTheEnd bool
+	}{{0, 2, true, true}, {0, 1, false, true}, {0, 3, false, true}, {1, 0, true, true}, {1, 1, true, true}, {1, 2, false, true}, {2, 0, false, false}} {
+		data := be.AppendUint32(be.AppendUint32([]byte{9, 9, 9, 9}, x.kind), x.third)
+		if got, atTheEnd := startsMessage(data, false), startsMessage(data, true); got != x.want || atTheEnd != x.atTheEnd || !startsMessage(data[:11], false) {
+			t.Errorf("type %d, third word %d: %t, and %t at the end of a segment", x.kind, x.third, got, atTheEnd)
+		}
+	}
+}
+
 // TestNotRPC: nothing is kept about TCP streams that do not carry RPC, except for a limited number of handshakes.
 func TestNotRPC(t *testing.T) {
 	var sends [][]byte
