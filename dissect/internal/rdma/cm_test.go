@@ -162,8 +162,8 @@ func TestHalfHandshake(t *testing.T) {
 			if missing != "REQ" {
 				w.cm(false, 0, rocev2.CMReq, request(7, 17, 500))
 			}
-			if missing != "REP" {
-				w.cm(true, 2, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 900})
+			for at := int64(2); at < 4 && missing != "REP"; at++ { // it is sent twice
+				w.cm(true, at, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 900})
 			}
 			w.message(false, 4, 18, 900, 1)
 			w.send(true, 5, &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, DestQPN: 17, PSN: 900}, AETH: rocev2.AETH{Syndrome: 31}}, nil)
@@ -179,6 +179,19 @@ func TestHalfHandshake(t *testing.T) {
 				t.Errorf("the lines are %q; want the complete RPC of connection 0 and another one", *lines)
 			}
 		})
+	}
+}
+
+// TestServices: which packets belong to connections.
+func TestServices(t *testing.T) {
+	for opcode, want := range map[rocev2.Opcode]int{
+		rocev2.OpSendOnly: 1, 0x1f: 0 /* reserved */, 0x24: 1 /* UC */, 0x44: 0 /* RD */, 0x64: 0, /* UD */
+	} {
+		w := &wire{t: t, d: dissect.New(dissect.Handler{}, dissect.Options{})}
+		w.send(false, 0, &rocev2.Packet{BTH: rocev2.BTH{Opcode: opcode, DestQPN: 18, PSN: 900}}, null(1, false))
+		if s, _ := w.d.Finish(); s.Connections != want {
+			t.Errorf("opcode %#x: %d connections, want %d", uint8(opcode), s.Connections, want)
+		}
 	}
 }
 

@@ -223,6 +223,48 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// TestExpire: for how long connections wait for their ID, and for late packets.
+func TestExpire(t *testing.T) {
+	identified := func(c *Conn) bool { return c.setup.ID.Known() }
+	retired := func(c *Conn) bool { return c.retired }
+	for _, x := range []struct {
+		name  string
+		set   func(*Conn)
+		waits record.Time // no longer
+		over  func(*Conn) bool
+	}{
+		{"without an ID", func(c *Conn) { c.tracker.connections.undecided.Push(c) }, decideAfter - 1, identified},
+		{"closing", func(c *Conn) { c.close(Ending{How: record.EndReset}) }, lingerClose, retired},
+		{"closed", func(c *Conn) { c.bothClosed() }, lingerClosed, retired},
+	} {
+		tracker := New(ignorant{}, budget.New(1<<30))
+		tracker.Clock = 5
+		c := tracker.connections.open(Setup{})
+		x.set(c)
+		var over []bool
+		for _, at := range []record.Time{0, x.waits, x.waits + 1} {
+			tracker.Clock = 5 + at
+			tracker.Tick()
+			over = append(over, x.over(c))
+		}
+		if !slices.Equal(over, []bool{false, false, true}) {
+			t.Errorf("%s: over at once, and after %d and %d ns: %t", x.name, x.waits, x.waits+1, over)
+		}
+	}
+}
+
+// TestSilent: a side is silent that sends nothing while the other one sends many requests that ask for a response.
+func TestSilent(t *testing.T) {
+	tracker, a, b := halves()
+	tracker.connections.join(a, b)
+	b.notePacket(false)
+	for n := 1; n <= silentAfter; n++ {
+		if a.notePacket(true); b.silent != (n == silentAfter) {
+			t.Errorf("after %d requests, silent: %t", n, b.silent)
+		}
+	}
+}
+
 // describing is a follower that describes its connection.
 type describing struct{ ignorant }
 

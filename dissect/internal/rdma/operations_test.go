@@ -138,6 +138,13 @@ func TestPayloads(t *testing.T) {
 			c.Client.Call(synth.Call{XID: 2})
 			w.Drop(c.Client.Uncork(50)[1:]...)
 		}},
+		{"the start of one with markers", "-", "1:28+116 5:28+54", func(w *synth.Wire, c *synth.Conn) {
+			c = c.Another(synth.Options{Markers: true})
+			c.Connect()
+			c.Client.Cork()
+			c.Client.Call(synth.Call{XID: 2})
+			w.Drop(c.Client.Uncork(54)[1:]...)
+		}},
 	} {
 		look.Both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 			c.Connect()
