@@ -629,6 +629,30 @@ func TestHandshakeOverSegments(t *testing.T) {
 	}
 }
 
+// TestTruncatedSegments: FPDUs are found again after one that the capture truncated, also if it goes on in the next segment.
+func TestTruncatedSegments(t *testing.T) {
+	for _, size := range []int{200, 300, 400, 1400} {
+		w := synth.New()
+		c := w.IWARP(synth.Options{ManualAck: true})
+		c.Connect()
+		c.RPC(synth.Call{XID: 1}, synth.NullReply())
+		call := synth.Write3(0, make([]byte, 400))
+		call.XID = 2
+		c.Client.Cork()
+		c.Client.Call(call)
+		c.Client.Uncork(size)[0].Truncate(150)
+		c.Client.Call(synth.Call{XID: 3})
+		c.Server.Ack()
+		s, xids := look.At(w), []record.Hex32(nil)
+		for _, r := range s.Transactions {
+			xids = append(xids, r.XID)
+		}
+		if slices.Sort(xids); !slices.Equal(xids, []record.Hex32{1, 2, 3}) || s.Summary.ICRCBad != 0 || s.Connections[0].NotCaptured != 0 {
+			t.Errorf("segments of %d bytes: XIDs %v, %d bad CRCs, %d not captured", size, xids, s.Summary.ICRCBad, s.Connections[0].NotCaptured)
+		}
+	}
+}
+
 // TestMissingEnd: what the end of a stream lacks is counted once, also if another connection uses its ports again.
 func TestMissingEnd(t *testing.T) {
 	for _, again := range []bool{false, true} {

@@ -460,3 +460,60 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedSends: a Send in one packet is the damaged one if it has its size, and its PSN, or the PSN that was expected instead of a
+// PSN with one other bit. It is taken once, and the first copy of several counts.
+func TestDamagedSends(t *testing.T) {
+	for _, x := range []struct {
+		psn  uint32
+		size int
+		want int64 // the packet; 0 if it is none of them
+	}{{100, 64, 4}, {100, 60, 0}, {101, 64, 6}, {102, 64, 0}, {101 ^ 8 ^ 16, 64, 0}, {101 ^ 16, 64, 6}} {
+		_, f, _ := halves()
+		for i, psn := range []uint32{100, 100, 101 ^ 16} {
+			p := &rocev2.Packet{PayloadLength: 64}
+			if p.Opcode, p.PSN = rocev2.OpSendOnly, psn; i == 2 {
+				f.order.Take(order.Request{PSN: 100}, 0)
+			}
+			f.qp.keepDamaged(&Datagram{Packet: p, At: stamp(int64(4 + i))})
+		}
+		part := part{size: x.size, Run: order.One(x.psn)}
+		first, found := f.qp.takeDamaged(part)
+		if again, twice := f.qp.takeDamaged(part); found != (x.want > 0) || first.Packet != x.want || twice {
+			t.Errorf("PSN %d, %d bytes: packet %d, %t; then %d, %t", x.psn, x.size, first.Packet, found, again.Packet, twice)
+		}
+		if f.qp.broken != record.Some[uint32](100) {
+			t.Errorf("the PSN that was expected and came damaged: %v", f.qp.broken)
+		}
+	}
+}
+
+// TestNamed: which operation of a flow a Terminate names, by a handle and an offset, or by the number of a message.
+func TestNamed(t *testing.T) {
+	_, f, other := halves()
+	w := f.names(Write, target{1, 1000, 50}, true, order.Run{From: 100, To: 101}, stamp(1))
+	first, second := f.operate(Send, order.One(101), stamp(2)), f.operate(Send, order.One(102), stamp(3))
+	first.msn, second.msn = 1, 2
+	response := other.operate(Send, order.One(103), stamp(4))
+	response.Side, response.msn = 1, 3
+	f.ops.enter(order.One(103), response)
+	for _, x := range []struct {
+		kind   Kind
+		handle uint32
+		offset uint64
+		want   *Operation
+	}{{Write, 1, 1000, w}, {Write, 1, 1050, w}, {Write, 1, 1051, nil}, {Write, 1, 999, nil}, {Write, 2, 1000, nil}, {Read, 1, 1000, nil}} {
+		r := &Refusal{Kind: x.kind, Handle: record.Some(x.handle), Offset: x.offset}
+		if got := f.operationNamed(r); got != x.want {
+			t.Errorf("%s of handle %d at %d: %v", x.kind, x.handle, x.offset, got)
+		}
+	}
+	if f.operationNamed(new(Refusal)) != nil {
+		t.Error("no handle names no operation")
+	}
+	for msn, want := range []*Operation{nil, first, second, nil} {
+		if got := f.sendNumbered(uint32(msn)); got != want {
+			t.Errorf("message %d: %v", msn, got)
+		}
+	}
+}

@@ -86,6 +86,46 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
+// TestFraming: the size of an FPDU in a stream, whose markers are 4 bytes each before position 0 and after each 508 bytes, and what is
+// left of it without them.
+func TestFraming(t *testing.T) {
+	for _, x := range []struct{ ulpdu, position, plain, marked int }{ // position is -1 without markers; plain is without the CRC
+		{0, -1, 8, 8},
+		{1, -1, 8, 8},
+		{2, -1, 8, 8},
+		{3, -1, 12, 12},
+		{600, -1, 608, 608},
+		{20, 0, 28, 32},
+		{20, 4, 28, 28},
+		{20, 484, 28, 28},
+		{20, 488, 28, 32},
+		{20, 510, 28, 32},
+		{502, 0, 508, 512},
+		{506, 0, 512, 520},
+		{600, 4, 608, 612},
+		{1200, 500, 1208, 1220},
+	} {
+		markers, position := x.position >= 0, max(x.position, 0)
+		head := be.AppendUint16(nil, uint16(x.ulpdu))
+		if markers && position == 0 {
+			head = append(make([]byte, 4), head...)
+		}
+		if got, none := fpduSize(head, markers, position), fpduSize(head[:len(head)-1], markers, position); got != x.marked || none != 0 {
+			t.Errorf("%d bytes at %d take %d, want %d; and %d without their length", x.ulpdu, x.position, got, x.marked, none)
+		}
+		if raw := make([]byte, x.marked); markers && len(withoutMarkers(nil, raw, position)) != x.plain {
+			t.Errorf("%d bytes at %d are %d without markers, want %d", x.marked, x.position, len(withoutMarkers(nil, raw, position)), x.plain)
+		}
+	}
+	for data, want := range map[string]bool{
+		"": false, "\x00\x12": false, "\x00\x12\x41\x43" + string(make([]byte, 16)): true, "\x00\x11\x41\x43" + string(make([]byte, 16)): false, "\x00\x12\x41\x43" + string(make([]byte, 15)): false,
+	} {
+		if got := plausibleHeader([]byte(data)); got != want {
+			t.Errorf("%x begins with headers: %t", data, got)
+		}
+	}
+}
+
 // TestStartsMessage: a record begins with a Call of RPC version 2, or with a Reply that was accepted or denied. The third word may be wrong
 // if the record ends with its segment.
 func TestStartsMessage(t *testing.T) {
