@@ -95,20 +95,27 @@ func TestLostDatagrams(t *testing.T) {
 // TestUnfinishedRecord: a FIN inside an RPC record is a finding against its sender; one behind a record, and a RST, are none.
 func TestUnfinishedRecord(t *testing.T) {
 	for _, x := range []struct {
-		lacks int // bytes of the Call
-		end   func(*synth.Side) *synth.Frame
-		want  string
+		lacks   int  // bytes of the Call
+		missing bool // the segment before the end is not in the capture
+		end     func(*synth.Side) *synth.Frame
+		want    string
 	}{
-		{0, (*synth.Side).FIN, ""},
-		{1, (*synth.Side).FIN, "the client ended its stream inside an RPC record, of which 1 byte is missing"},
-		{40, (*synth.Side).FIN, "the client ended its stream inside an RPC record, of which 40 bytes are missing"},
-		{40, (*synth.Side).RST, ""},
+		{0, false, (*synth.Side).FIN, ""},
+		{40, true, (*synth.Side).FIN, ""},
+		{1, false, (*synth.Side).FIN, "the client ended its stream inside an RPC record, of which 1 byte is missing"},
+		{40, false, (*synth.Side).FIN, "the client ended its stream inside an RPC record, of which 40 bytes are missing"},
+		{40, false, (*synth.Side).RST, ""},
 	} {
 		w := synth.New()
 		c := overTCP(w)
 		c.Open()
 		record := synth.Record(plainCall(1))
-		c.Client.Stream(record[:len(record)-x.lacks])
+		cut := len(record) - x.lacks
+		c.Client.Stream(record[:cut-20])
+		c.Client.Stream(record[cut-20 : cut])
+		if x.missing {
+			w.Drop(w.Last())
+		}
 		x.end(c.Client)
 		got := ""
 		for _, f := range look.At(w).Findings {
