@@ -9,14 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
-	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
@@ -280,73 +277,6 @@ func TestMemoryLimitReached(t *testing.T) {
 		d.Finish()
 		if said != want {
 			t.Errorf("%d bytes of memory: memory-limit-reached %t", memory, said)
-		}
-	}
-}
-
-// TestChunksAreNumbered: a finding names the chunk that it is about, also beyond the tenth.
-func TestChunksAreNumbered(t *testing.T) {
-	for name, open := range look.Transports {
-		t.Run(name, func(t *testing.T) {
-			w := synth.New()
-			c := open(w, synth.Options{})
-			c.Connect()
-			call := synth.Null()
-			call.XID = 77
-			for i := range uint32(13) {
-				call = call.Offer(rpcrdma.Segment{Handle: 0xa0 + i, Length: 16, Offset: 0x1000})
-			}
-			reply := synth.NullReply().To(call)
-			reply.Writes[12] = []rpcrdma.Segment{{Handle: 0xff, Length: 0, Offset: 0x1000}}
-			c.Client.Call(call)
-			c.Server.Reply(reply)
-			const want = "segment 0 of Write chunk 12 is 0x000000ac at 0x0000000000001000 in the Call, but 0x000000ff at 0x0000000000001000 in the Reply"
-			if all := findings(t, w); !slices.ContainsFunc(all, func(f record.Finding) bool { return f.Rule == "write-list-not-copied" && f.Message == want }) {
-				t.Errorf("findings%s\nwant one that says %q", lines(all), want)
-			}
-		})
-	}
-}
-
-// TestUnknownVersion: if both sides use a version that this program does not know, no side is
-// reported as at fault for anything, because only the document of that version could say what is
-// wrong.
-func TestUnknownVersion(t *testing.T) {
-	for _, c := range cases.All() {
-		if c.Rule != "error-not-answered" || c.Name != "a version that both sides use" {
-			continue
-		}
-		for _, transport := range []string{cases.RoCE, cases.IWARP} {
-			if all := findings(t, c.Wire(transport, false)); len(all) > 0 {
-				t.Errorf("over %s, both sides use an unknown version, but one is accused: %s", transport, lines(all))
-			}
-		}
-		return
-	}
-	t.Error("there is no such case")
-}
-
-// TestCanceledRPC: a finding about too many Calls names the oldest if it has been outstanding for long,
-// because its RPC may have been canceled.
-func TestCanceledRPC(t *testing.T) {
-	for wait, want := range map[time.Duration]bool{5 * time.Second: true, time.Millisecond: false} {
-		for name, open := range look.Transports {
-			w := synth.New()
-			c := open(w, synth.Options{})
-			c.Connect()
-			c.RPC(synth.Null(), synth.Reply{Credits: 1})
-			c.Client.Call(synth.Call{XID: 0x77})
-			c.Server.Ack()
-			w.Advance(wait)
-			c.Client.Call(synth.Call{XID: 0x78})
-			c.Server.Reply(synth.Reply{XID: 0x78, Credits: 1})
-			hint := false
-			for _, f := range findings(t, w) {
-				hint = hint || f.Rule == "credit-limit-exceeded" && strings.Contains(f.Message, "the Call with XID 0x00000077 has been in flight for 5.000 s")
-			}
-			if hint != want {
-				t.Errorf("%s, after %v: hint %t, want %t", name, wait, hint, want)
-			}
 		}
 	}
 }

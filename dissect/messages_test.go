@@ -97,32 +97,6 @@ func TestTerminateNamesOperation(t *testing.T) {
 	}
 }
 
-// TestErrorMessages: the finding about an RDMA_ERROR refers only to rules that the Call broke.
-func TestErrorMessages(t *testing.T) {
-	noInvalidation := synth.Options{Client: synth.End{PrivateData: synth.Inline(4096, 4096, false)}}
-	call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))
-	unaligned := synth.Write3(0, []byte("12345678")).Reduce(0xa1)
-	unaligned.Reads[0].Position++
-	for _, c := range []struct {
-		name  string
-		call  synth.Call
-		reply synth.Reply
-		want  string
-	}{
-		{"the RDMA_ERROR invalidates a handle", call, synth.ErrChunk().Invalidating(0xa1), "the responder rejected the Call with ERR_CHUNK: a Call with chunks in which the capture shows no error"},
-		{"the Call has a Position that is no multiple of 4", unaligned, synth.ErrChunk(), "the responder rejected the Call with ERR_CHUNK: consequence of the finding read-position-unaligned"},
-	} {
-		w := synth.New()
-		conn := w.RoCE(noInvalidation)
-		conn.Connect()
-		conn.RPC(c.call, c.reply)
-		all := findings(t, w)
-		if !slices.ContainsFunc(all, func(f record.Finding) bool { return f.Rule == "rdma-error" && f.Message == c.want }) {
-			t.Errorf("%s: no finding %q in%s", c.name, c.want, lines(all))
-		}
-	}
-}
-
 // TestCutReplies: of packets that were captured only in part, an RPC is complete only if its Reply still shows the status
 // that the whole capture shows, and otherwise it is answered: never is an error taken for a success. Whole packets leave
 // nothing open, encrypted or not.

@@ -2,11 +2,16 @@ package transaction_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
+	"github.com/rdmadump/rdmadump/synth/cases"
 )
 
 // TestReported: how often rules report at their limits, and what they no longer know or report beyond. The cases of package cases show
@@ -92,15 +97,117 @@ func TestReported(t *testing.T) {
 		look.Both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			test.does(c)
-			n, all, says := 0, "", ""
-			for _, f := range look.At(w).Findings {
-				if all += fmt.Sprintf("\n%s: %s", f.Rule, f.Message); f.Rule == test.rule {
+			n, says := 0, ""
+			all := look.At(w).Findings
+			for _, f := range all {
+				if f.Rule == test.rule {
 					n, says = n+1, f.Message
 				}
 			}
 			if n != test.want || test.says != "" && says != test.says {
-				t.Errorf("%s: %d findings, want %d; the last one says %q, want %q; all:%s", test.name, n, test.want, says, test.says, all)
+				t.Errorf("%s: %d findings, want %d; the last one says %q, want %q; all:%s", test.name, n, test.want, says, test.says, told(all))
 			}
 		})
+	}
+}
+
+// told returns findings, one on a line.
+func told(all []*record.Finding) (text string) {
+	for _, f := range all {
+		text += fmt.Sprintf("\n  %s %s %q %s", f.Severity, f.Rule, f.AtFault.Or(""), f.Message)
+	}
+	return text
+}
+
+// TestChunksAreNumbered: a finding names the chunk that it is about, also beyond the tenth.
+func TestChunksAreNumbered(t *testing.T) {
+	for name, open := range look.Transports {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			c := open(w, synth.Options{})
+			c.Connect()
+			call := synth.Null()
+			call.XID = 77
+			for i := range uint32(13) {
+				call = call.Offer(rpcrdma.Segment{Handle: 0xa0 + i, Length: 16, Offset: 0x1000})
+			}
+			reply := synth.NullReply().To(call)
+			reply.Writes[12] = []rpcrdma.Segment{{Handle: 0xff, Length: 0, Offset: 0x1000}}
+			c.Client.Call(call)
+			c.Server.Reply(reply)
+			const want = "segment 0 of Write chunk 12 is 0x000000ac at 0x0000000000001000 in the Call, but 0x000000ff at 0x0000000000001000 in the Reply"
+			if all := look.At(w).Findings; !slices.ContainsFunc(all, func(f *record.Finding) bool { return f.Rule == "write-list-not-copied" && f.Message == want }) {
+				t.Errorf("findings%s\nwant one that says %q", told(all), want)
+			}
+		})
+	}
+}
+
+// TestUnknownVersion: if both sides use a version that this program does not know, no side is
+// reported as at fault for anything, because only the document of that version could say what is
+// wrong.
+func TestUnknownVersion(t *testing.T) {
+	for _, c := range cases.All() {
+		if c.Rule != "error-not-answered" || c.Name != "a version that both sides use" {
+			continue
+		}
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if all := look.At(c.Wire(transport, false)).Findings; len(all) > 0 {
+				t.Errorf("over %s, both sides use an unknown version, but one is accused: %s", transport, told(all))
+			}
+		}
+		return
+	}
+	t.Error("there is no such case")
+}
+
+// TestCanceledRPC: a finding about too many Calls names the oldest if it has been outstanding for long,
+// because its RPC may have been canceled.
+func TestCanceledRPC(t *testing.T) {
+	for wait, want := range map[time.Duration]bool{5 * time.Second: true, time.Millisecond: false} {
+		for name, open := range look.Transports {
+			w := synth.New()
+			c := open(w, synth.Options{})
+			c.Connect()
+			c.RPC(synth.Null(), synth.Reply{Credits: 1})
+			c.Client.Call(synth.Call{XID: 0x77})
+			c.Server.Ack()
+			w.Advance(wait)
+			c.Client.Call(synth.Call{XID: 0x78})
+			c.Server.Reply(synth.Reply{XID: 0x78, Credits: 1})
+			hint := false
+			for _, f := range look.At(w).Findings {
+				hint = hint || f.Rule == "credit-limit-exceeded" && strings.Contains(f.Message, "the Call with XID 0x00000077 has been in flight for 5.000 s")
+			}
+			if hint != want {
+				t.Errorf("%s, after %v: hint %t, want %t", name, wait, hint, want)
+			}
+		}
+	}
+}
+
+// TestErrorMessages: the finding about an RDMA_ERROR refers only to rules that the Call broke.
+func TestErrorMessages(t *testing.T) {
+	noInvalidation := synth.Options{Client: synth.End{PrivateData: synth.Inline(4096, 4096, false)}}
+	call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))
+	unaligned := synth.Write3(0, []byte("12345678")).Reduce(0xa1)
+	unaligned.Reads[0].Position++
+	for _, c := range []struct {
+		name  string
+		call  synth.Call
+		reply synth.Reply
+		want  string
+	}{
+		{"the RDMA_ERROR invalidates a handle", call, synth.ErrChunk().Invalidating(0xa1), "the responder rejected the Call with ERR_CHUNK: a Call with chunks in which the capture shows no error"},
+		{"the Call has a Position that is no multiple of 4", unaligned, synth.ErrChunk(), "the responder rejected the Call with ERR_CHUNK: consequence of the finding read-position-unaligned"},
+	} {
+		w := synth.New()
+		conn := w.RoCE(noInvalidation)
+		conn.Connect()
+		conn.RPC(c.call, c.reply)
+		all := look.At(w).Findings
+		if !slices.ContainsFunc(all, func(f *record.Finding) bool { return f.Rule == "rdma-error" && f.Message == c.want }) {
+			t.Errorf("%s: no finding %q in%s", c.name, c.want, told(all))
+		}
 	}
 }

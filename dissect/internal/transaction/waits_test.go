@@ -357,3 +357,24 @@ func TestBehindReads(t *testing.T) {
 		})
 	}
 }
+
+// TestArrived: with captures at both ends, a Call was delivered when it came to the server's end, if the server acknowledged it, although
+// the acknowledgement was lost on the way.
+func TestArrived(t *testing.T) {
+	for _, acknowledged := range []bool{true, false} {
+		w := synth.New()
+		c := w.RoCE(synth.Options{})
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		sent := c.Client.Call(synth.Call{XID: 0x7001})[0]
+		lost, want := map[*synth.Frame]bool{}, record.Opt[record.Time]{}
+		if acknowledged {
+			lost[c.Server.Ack()], want = true, record.Some(record.Time(sent.Time+1e5)) // after the way
+		}
+		s := look.AtBothEnds(t, w, lost)
+		call := s.Transactions[len(s.Transactions)-1].Call
+		if call.Delivered != want || call.Time != record.Time(sent.Time) {
+			t.Errorf("sent at %v, acknowledged: %t; delivered at %v, want %v", call.Time, acknowledged, call.Delivered, want)
+		}
+	}
+}
