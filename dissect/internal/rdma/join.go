@@ -406,7 +406,6 @@ func (c *Conn) join(f *flow, to Side) {
 	c.follower.Join(old, from, to)
 	old.flows[from] = nil
 	bytes := old.share.Bytes()
-	f.qp.unpaired.remove(f)
 	old.retire(false)
 	c.takeOver(bytes, old.charged)
 	c.holds(old.operations)

@@ -73,6 +73,9 @@ func TestJoinGaps(t *testing.T) {
 				}
 				both[withID].conn.identify()
 				tracker.connections.join(a, b)
+				if n := len(a.qp.route.unpaired.flows) + len(b.qp.route.unpaired.flows); n != 0 {
+					t.Errorf("%s: %d flows look for their other direction", gap.Name(), n)
+				}
 				if a.conn != b.conn || a.side == b.side || a.conn.flows[a.side] != a || b.conn.flows[b.side] != b {
 					t.Fatalf("%s: sides %d and %d of the connection", gap.Name(), a.side, b.side)
 				}
@@ -261,6 +264,29 @@ func TestSilent(t *testing.T) {
 	for n := 1; n <= silentAfter; n++ {
 		if a.notePacket(true); b.silent != (n == silentAfter) {
 			t.Errorf("after %d requests, silent: %t", n, b.silent)
+		}
+	}
+}
+
+// TestRetiring: what Retired says of connections: whether they are an unanswered request to open one, and have an end.
+func TestRetiring(t *testing.T) {
+	for _, x := range []struct {
+		name         string
+		set          func(*Conn)
+		asked, ended bool
+	}{
+		{"request", func(*Conn) {}, true, false},
+		{"answered", func(c *Conn) { c.establish(stamp(1)) }, false, false},
+		{"rejected", func(c *Conn) { c.close(Ending{How: record.EndRejected}) }, false, true},
+		{"evicted", func(c *Conn) { c.evicted = true }, true, true},
+		{"without a handshake", func(c *Conn) { c.setup.ServiceID = record.Opt[record.Hex64]{} }, false, false},
+	} {
+		tracker := New(ignorant{}, budget.New(1<<30))
+		var got []Retired
+		tracker.Retired = func(r Retired) { got = append(got, r) }
+		x.set(tracker.connections.open(Setup{ServiceID: record.Some[record.Hex64](1)}))
+		if tracker.Finish(); len(got) != 1 || got[0].Asked != x.asked || got[0].Ended != x.ended {
+			t.Errorf("%s: %+v", x.name, got)
 		}
 	}
 }

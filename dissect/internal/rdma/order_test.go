@@ -357,6 +357,41 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestManyHalves: of many connections between two hosts without handshakes, each finds its other direction by the PSNs of acknowledgements,
+// whichever comes first.
+func TestManyHalves(t *testing.T) {
+	for _, acksFirst := range []bool{false, true} {
+		w := synth.New()
+		var all []*synth.Conn
+		for i := range uint32(100) {
+			o := synth.Options{ManualAck: true, Client: synth.End{QPN: 0x1000 + i, PSN: 1 + i<<16}, Server: synth.End{QPN: 0x2000 + i, PSN: 0x8000 + i<<16}}
+			if i > 0 {
+				o.Client.Addr, o.Server.Addr = all[0].Client.Addr, all[0].Server.Addr
+			}
+			all = append(all, w.RoCE(o))
+		}
+		for _, c := range all {
+			if c.Client.Call(synth.Null()); acksFirst { // the capture begins after the first Call
+				w.Drop(w.Last())
+				c.Server.Ack()
+			}
+		}
+		for _, c := range slices.Backward(all) {
+			if acksFirst {
+				c.Client.Call(synth.Null())
+			} else {
+				c.Server.Ack()
+			}
+		}
+		s := look.At(w)
+		for _, r := range s.Connections {
+			if r.Packets != 2 {
+				t.Fatalf("acknowledgements first: %t: %d connections, one of %d packets", acksFirst, len(s.Connections), r.Packets)
+			}
+		}
+	}
+}
+
 // TestWhy: what packets --why says of packets, in full: nothing that others cause, unless it is about the one that is asked for.
 func TestWhy(t *testing.T) {
 	w := synth.New()
