@@ -632,22 +632,24 @@ func TestHandshakeOverSegments(t *testing.T) {
 
 // TestCRCs: a wrong CRC is an error if either side asked for CRCs in the handshake.
 func TestCRCs(t *testing.T) {
-	for asks, want := range map[[2]bool]string{{}: "", {true, false}: "mpa-crc-bad", {false, true}: "mpa-crc-bad", {true, true}: "mpa-crc-bad"} {
-		w := synth.New()
-		c := w.IWARP(synth.Options{})
-		c.Open()
-		c.MPARequest(func(m *iwarp.MPA) { m.CRC = asks[0] })
-		c.MPAReply(func(m *iwarp.MPA) { m.CRC = asks[1] })
-		c.RPC(synth.Null(), synth.NullReply())
-		from := c.Client.Sequence
-		call := c.Client.Call(synth.Null())[0]
-		w.Drop(call)
-		wrong := slices.Clone(call.Data[len(call.Data)-int(c.Client.Sequence-from):])
-		wrong[len(wrong)-1] ^= 1
-		c.Client.Sequence = from
-		c.Client.Stream(wrong)
-		if s := look.At(w); s.Rules() != want {
-			t.Errorf("asked for CRCs: %t: findings %q, want %q", asks, s.Rules(), want)
+	for _, markers := range []bool{false, true} {
+		for asks, want := range map[[2]bool]string{{}: "", {true, false}: "mpa-crc-bad", {false, true}: "mpa-crc-bad", {true, true}: "mpa-crc-bad"} {
+			w := synth.New()
+			c := w.IWARP(synth.Options{Markers: markers})
+			c.Open()
+			c.MPARequest(func(m *iwarp.MPA) { m.CRC = asks[0] })
+			c.MPAReply(func(m *iwarp.MPA) { m.CRC = asks[1] })
+			c.RPC(synth.Null(), synth.NullReply())
+			from := c.Client.Sequence
+			call := c.Client.Call(synth.Null())[0]
+			w.Drop(call)
+			wrong := slices.Clone(call.Data[len(call.Data)-int(c.Client.Sequence-from):])
+			wrong[len(wrong)-1] ^= 1
+			c.Client.Sequence = from
+			c.Client.Stream(wrong)
+			if s := look.At(w); s.Rules() != want {
+				t.Errorf("asked for CRCs: %t, markers %t: findings %q, want %q", asks, markers, s.Rules(), want)
+			}
 		}
 	}
 }

@@ -256,6 +256,32 @@ func TestExpire(t *testing.T) {
 	}
 }
 
+// TestAcceptsICRC: a packet with a bad ICRC is dropped if its sender fills ICRCs in. That of a host which is not known may come from one
+// whose address is damaged.
+func TestAcceptsICRC(t *testing.T) {
+	tracker := New(ignorant{}, budget.New(1<<30))
+	for _, x := range []struct {
+		src, dst byte
+		icrc     rocev2.ICRCResult
+		want     bool
+	}{
+		{1, 2, rocev2.ICRCBad, true},
+		{1, 2, rocev2.ICRCUnchecked, true},
+		{1, 2, rocev2.ICRCOk, true},
+		{1, 2, rocev2.ICRCBad, false},
+		{2, 1, rocev2.ICRCBad, true}, // this one fills none in
+		{3, 2, rocev2.ICRCBad, false},
+		{2, 1, rocev2.ICRCOk, true},
+		{2, 1, rocev2.ICRCBad, false},
+	} {
+		address := func(last byte) Address { return Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, last})} }
+		d, cur := &Datagram{Src: address(x.src), Dst: address(x.dst), ICRC: x.icrc}, new(currentPacket)
+		if got := tracker.icrcs.accepts(d, new(ends), cur); got != x.want || (cur.Mark&record.BadICRC != 0) != (x.icrc == rocev2.ICRCBad) {
+			t.Errorf("from %d to %d, %v: accepted %t, marks %v", x.src, x.dst, x.icrc, got, cur.Mark)
+		}
+	}
+}
+
 // TestSilent: a side is silent that sends nothing while the other one sends many requests that ask for a response.
 func TestSilent(t *testing.T) {
 	tracker, a, b := halves()
