@@ -282,6 +282,54 @@ func TestAcceptsICRC(t *testing.T) {
 	}
 }
 
+// TestAcknowledgedAlone: what an acknowledgement that was captured before its connection was known says of a request with PSN 105.
+func TestAcknowledgedAlone(t *testing.T) {
+	for _, x := range []struct {
+		psn               uint32
+		at                int64
+		disorder, awaited bool
+	}{
+		{105, 9, false, true}, // the request was captured at 7, and those before it were not
+		{105, 6, true, false},
+		{104, 6, false, true},
+		{99, 9, false, false},
+	} {
+		tracker, a, b := halves()
+		a.operate(Send, order.One(105), stamp(7))
+		b.qp.acksSeen, b.qp.lastAck, b.qp.lastAckAt = true, x.psn, stamp(x.at)
+		tracker.connections.join(a, b)
+		if c, awaits := a.conn, a.order.Awaits(); c.unordered != x.disorder || awaits != x.awaited {
+			t.Errorf("acknowledges %d at %d: disorder %t, requests before it are awaited: %t", x.psn, x.at, c.unordered, awaits)
+		}
+	}
+}
+
+// TestUnanswered: the latest copy of a request that its receiver may have accepted, and has not acknowledged.
+func TestUnanswered(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		set  func(f *flow, o *Operation)
+		want int64 // packet
+	}{
+		{"no copy in order", func(*flow, *Operation) {}, 7},
+		{"one in order", func(_ *flow, o *Operation) { o.copies.at[inOrder] = stamp(5) }, 5},
+		{"one in order, and one behind", func(_ *flow, o *Operation) { o.copies.at[inOrder], o.copies.at[behind] = stamp(5), stamp(6) }, 6},
+		{"a NAK before it", func(f *flow, _ *Operation) { f.refusedAt(104, false, &Datagram{At: stamp(8)}) }, 0},
+		{"a NAK of it", func(f *flow, _ *Operation) { f.refusedAt(105, false, &Datagram{At: stamp(8)}) }, 0},
+		{"a NAK after it", func(f *flow, _ *Operation) { f.refusedAt(106, false, &Datagram{At: stamp(8)}) }, 7},
+	} {
+		_, f, _ := halves()
+		o := f.operate(Send, order.One(105), stamp(7))
+		x.set(f, o)
+		if got, latest := f.conn.Unanswered(f.side, o.Seq); got != o || latest.Packet != x.want {
+			t.Errorf("%s: %v, packet %d", x.name, got, latest.Packet)
+		}
+		if got, _ := f.conn.Unanswered(f.side, o.Seq+1); got != nil {
+			t.Errorf("%s: %v is another one", x.name, got)
+		}
+	}
+}
+
 // TestSilent: a side is silent that sends nothing while the other one sends many requests that ask for a response.
 func TestSilent(t *testing.T) {
 	tracker, a, b := halves()
