@@ -173,6 +173,7 @@ func (p *Packet) Set(text string) (err error) {
 // shown of that.
 func (p *Packet) In(points []string) (record.PacketRef, error) {
 	short := record.ShortNames(points)
+	at := func(name string) string { return shell.Word((&Packet{short(name), p.Number}).String()) }
 	i := slices.IndexFunc(points, func(name string) bool { return p.Point == name || p.Point == short(name) })
 	switch {
 	case len(points) < 2 && p.Point == "":
@@ -180,7 +181,7 @@ func (p *Packet) In(points []string) (record.PacketRef, error) {
 	case len(points) < 2:
 		return record.PacketRef{}, fmt.Errorf("--why %v: there is only one capture point, so give only the number, %d", p, p.Number)
 	case i < 0:
-		return record.PacketRef{}, fmt.Errorf("--why %v: name the capture point, too: --why %d@%s or --why %d@%s", p, p.Number, short(points[0]), p.Number, short(points[1]))
+		return record.PacketRef{}, fmt.Errorf("--why %v: name the capture point, too: --why %s or --why %s", p, at(points[0]), at(points[1]))
 	}
 	return record.PacketRef{Packet: p.Number, Point: points[i]}, nil
 }
