@@ -2,10 +2,7 @@ package dissect_test
 
 import (
 	"bytes"
-	"os"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -70,7 +67,7 @@ func BenchmarkDescribe(b *testing.B) {
 // BenchmarkFile measures reading and dissecting a whole file in memory.
 func BenchmarkFile(b *testing.B) {
 	for _, name := range whole {
-		raw := decompressed(b, name)
+		raw := testkit.Decompressed(b, captures+name)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
@@ -90,23 +87,4 @@ func BenchmarkFile(b *testing.B) {
 			b.ReportMetric(float64(packets)/b.Elapsed().Seconds(), "packets/s")
 		})
 	}
-}
-
-// decompressed returns the content of a capture of testdata.
-func decompressed(b testing.TB, name string) []byte {
-	b.Helper()
-	raw, err := os.ReadFile(captures + name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r, err := zstd.NewReader(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer r.Close()
-	all, err := r.DecodeAll(raw, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return all
 }

@@ -23,7 +23,7 @@ func TestFilesTshark(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plain := filepath.Join(t.TempDir(), "capture")
-			if err := os.WriteFile(plain, decompressed(t, name+".pcap.zst"), 0o600); err != nil {
+			if err := os.WriteFile(plain, testkit.Decompressed(t, captures+name+".pcap.zst"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			compareNames(t, tshark, plain)

@@ -84,7 +84,7 @@ func TestTshark(t *testing.T) {
 	for _, name := range testkit.Few(glob(t, "rocev2-*.zst")) {
 		t.Run(strings.TrimSuffix(name, ".zst"), func(t *testing.T) {
 			plain := filepath.Join(t.TempDir(), "capture")
-			if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
+			if err := os.WriteFile(plain, testkit.Decompressed(t, captures+name), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			holdAgainstTshark(t, tshark, plain, name)
@@ -206,7 +206,7 @@ func TestTsharkCompounds(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	for _, name := range testkit.Few([]string{"lab-nfs40.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-long42.pcap.zst", "rocev2-data42.pcap.zst"}) {
 		plain := filepath.Join(t.TempDir(), "capture")
-		if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
+		if err := os.WriteFile(plain, testkit.Decompressed(t, captures+name), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, err := exec.Command(tshark, "-r", plain, "-Y", "rpc", "-T", "fields", "-e", "rpc.msgtyp", "-e", "rpc.xid", "-e", "nfs.opcode", "-e", "nfs.nfsstat4").Output()

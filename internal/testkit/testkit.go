@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -54,6 +55,25 @@ func Open(t testing.TB, path string) *capture.File {
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
+}
+
+// Decompressed returns the bytes of a compressed capture.
+func Decompressed(t testing.TB, path string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all, err := r.DecodeAll(raw, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // Source returns the frames of a Wire as a capture file.

@@ -76,6 +76,26 @@ func TestReported(t *testing.T) {
 			c.Server.Ack()
 		}
 	}
+	counted := func(chunk int) func(c *synth.Conn) { // has the count of its data in a Write chunk
+		return func(c *synth.Conn) {
+			call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 1001), synth.OpRead(0, 3001)).Offer(synth.Mem(0xa1, 1008)).Offer(synth.Mem(0xa2, 4096))
+			call.XID = 70
+			r := synth.CompoundReply(synth.ResPutFH(), synth.ResRead(look.Pattern(1001)), synth.ResRead(look.Pattern(3001))).To(call)
+			x := &r.Results
+			at := x.Items[chunk].At - 4
+			x.Items[chunk].At, x.Items[chunk].Data = at, slices.Concat(x.Bytes[at:at+4], x.Items[chunk].Data)
+			x.Bytes = slices.Delete(slices.Clone(x.Bytes), at, at+4)
+			for i := range x.Items[chunk+1:] {
+				x.Items[chunk+1+i].At -= 4
+			}
+			r.Writes[chunk][0].Length += 4
+			c.Client.Call(call)
+			c.Server.Ack()
+			c.Server.Push(r)
+			c.Server.Reply(r)
+			c.Client.Ack()
+		}
+	}
 	for _, test := range []struct {
 		name, rule string
 		does       func(c *synth.Conn)
@@ -90,6 +110,8 @@ func TestReported(t *testing.T) {
 		{"memory that an earlier segment exposes", "memory-exposed-twice", exposes(16), 0, ""}, // so many are not searched
 		{"an XID that is used twice, one Reply", "rdma-outside-exposed-memory", reuses(1), 0, ""},
 		{"an XID that is used twice, both Replies", "rdma-outside-exposed-memory", reuses(2), 1, ""},
+		{"a count in the first chunk", "chunk-length-mismatch", counted(0), 1, "Write chunk 0 returns 1005 bytes: the count of data is in the chunk, and not in the Send"},
+		{"a count in the second chunk", "chunk-length-mismatch", counted(1), 1, "Write chunk 1 returns 3005 bytes: the count of data is in the chunk, and not in the Send"},
 		{"a Read chunk at the end of the RPC header", "read-position-invalid", removes(36), 1, "a Read chunk is at Position 36, where no data item begins, inside the RPC header"},
 		{"a Read chunk after the RPC header", "read-position-invalid", removes(40), 1, "a Read chunk is at Position 40, where no data item begins"},
 		{"a Read chunk at a tag", "reduced-ineligible-item", removes(44), 1, "a Read chunk at Position 44 contains tag of COMPOUND, which may not be reduced"},

@@ -137,6 +137,13 @@ func TestTasks(t *testing.T) {
 				w.Disconnect(c.Client)
 			}
 		}, []string{"1 tries 2 attempts open no_reply"}},
+		{"callbacks that are put off", func(w wire) {
+			w.RPC(synth.Null(), synth.NullReply())
+			for range 2 {
+				w.Server.RPC(synth.CBCompound(synth.OpPutFH()), synth.CompoundFailed(delay, synth.ResFailed(22, delay)))
+				w.Advance(100 * ms)
+			}
+		}, nil},
 		{"callbacks of two connections, whose XIDs both begin at 0", func(w wire) {
 			again := w.Another(synth.Options{})
 			again.Connect()

@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"bytes"
@@ -455,7 +455,7 @@ func TestRecordedCallbacks(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{Files: true})
-	if _, err := d.Run(t.Context(), testkit.Open(t, "../testdata/other/lab-tcprecall40.pcap.zst")); err != nil {
+	if _, err := d.Run(t.Context(), testkit.Open(t, "../../../testdata/other/lab-tcprecall40.pcap.zst")); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(got)

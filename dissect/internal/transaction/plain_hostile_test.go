@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/internal/testkit/look"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -49,7 +50,7 @@ func TestPlainNobodyIsAccused(t *testing.T) {
 				}
 				harm(w, n)
 				runs++
-				for _, f := range findings(t, w) {
+				for _, f := range look.At(w).Findings {
 					if f.Severity == record.Error || slices.Contains(accuses, f.Rule) {
 						t.Errorf("%s is accused after %s at packet %d of a conversation without faults: %s", c.name, name, n, f.Rule)
 					}

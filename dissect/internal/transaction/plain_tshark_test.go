@@ -1,4 +1,4 @@
-package dissect_test
+package transaction_test
 
 import (
 	"bytes"
@@ -26,9 +26,13 @@ import (
 func TestPlainTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	total := 0
-	for _, name := range testkit.Few(glob(t, "*.zst")) {
+	paths, err := filepath.Glob(captures + "*.zst")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	for _, name := range testkit.Few(paths) {
 		plain := filepath.Join(t.TempDir(), "capture")
-		if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
+		if err := os.WriteFile(plain, testkit.Decompressed(t, name), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if testkit.All() || len(ownPlain(t, plain)) > 0 { // tshark takes its time
