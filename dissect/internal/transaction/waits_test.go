@@ -378,3 +378,25 @@ func TestArrived(t *testing.T) {
 		}
 	}
 }
+
+// TestMostWaits: an RPC has at most 64 waits, and one of 64 has all of them.
+func TestMostWaits(t *testing.T) {
+	for _, repeats := range []int{1, 64, 70} {
+		w := synth.New()
+		c := w.RoCE(synth.Options{})
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		call := synth.Call{XID: 0x7001}
+		sent := c.Client.Call(call)
+		for range repeats {
+			w.Advance(time.Second)
+			w.Retransmit(sent...)
+		}
+		c.Server.Reply(synth.Reply{XID: 0x7001})
+		c.Client.Ack()
+		r := look.At(w).Transactions[1]
+		if len(r.Waits) != min(repeats, 64) || r.Retransmitted != repeats {
+			t.Errorf("%d repeats: %d waits, %d retransmitted", repeats, len(r.Waits), r.Retransmitted)
+		}
+	}
+}
