@@ -85,7 +85,7 @@ func TestJoinGaps(t *testing.T) {
 						t.Errorf("%s in half %d, ID of half %d: half %d has it: %t", gap.Name(), withGap, withID, i, got)
 					}
 				}
-				if gap == rule.Closing && a.conn.ending.By != record.Some(both[withGap].side) {
+				if gap == rule.Closing && (a.conn.ending.By != record.Some(both[withGap].side) || tracker.connections.closed.Len() != 0) {
 					t.Errorf("half %d ended the connection, ID of half %d: by side %v", withGap, withID, a.conn.ending.By)
 				}
 			}
@@ -330,6 +330,29 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// refused is a follower that counts refusals.
+type refused struct {
+	ignorant
+	n *int
+}
+
+func (r refused) Refused(*Refusal) { *r.n++ }
+
+// TestRefusals: at most 16 fatal refusals of a direction are reported, and all others.
+func TestRefusals(t *testing.T) {
+	for fatal, want := range map[bool]int{true: maxRefusals, false: 40} {
+		_, f, _ := halves()
+		got := 0
+		f.conn.follower = refused{n: &got}
+		for i := range 40 {
+			f.refuse(&Refusal{Fatal: fatal, By: 1, At: stamp(int64(i + 2))}, 100)
+		}
+		if got != want {
+			t.Errorf("fatal %t: %d refusals", fatal, got)
+		}
+	}
+}
+
 // TestSilent: a side is silent that sends nothing while the other one sends many requests that ask for a response.
 func TestSilent(t *testing.T) {
 	tracker, a, b := halves()
@@ -374,11 +397,14 @@ func (describing) Describe(r *record.Connection)       { r.Transactions = 7 }
 // TestOpen: Open passes the record so far of a connection that has an ID, with what its follower says, and none of others.
 func TestOpen(t *testing.T) {
 	tracker := New(describing{}, budget.New(1<<30))
-	tracker.connections.open(Setup{})
-	tracker.connections.open(Setup{}).identify()
+	for _, known := range []bool{true, false, true} {
+		if c := tracker.connections.open(Setup{}); known {
+			c.identify()
+		}
+	}
 	var got []string
 	tracker.Open(func(r *record.Connection) { got = append(got, fmt.Sprint(r.ID, r.Transactions)) })
-	if !slices.Equal(got, []string{"0 7"}) {
+	if !slices.Equal(got, []string{"0 7", "1 7"}) {
 		t.Errorf("open connections, with their RPCs: %q", got)
 	}
 }

@@ -86,6 +86,39 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
+// ported is an upper layer with the ports of servers.
+type ported struct{ ignorant }
+
+func (ported) RPCPort(_ bool, port uint16) PortKind {
+	return map[uint16]PortKind{2049: RPCPort, 111: RPCPort, 53: OtherPort}[port]
+}
+
+// TestSides: which side sends a message without a handshake, and what its ports say.
+func TestSides(t *testing.T) {
+	tracker := New(ported{}, budget.New(1<<30))
+	for _, x := range []struct {
+		from, to uint16
+		kind     oncrpc.MessageType
+		side     Side
+		ports    PortKind
+	}{
+		{900, 2049, oncrpc.Call, 0, RPCPort},
+		{2049, 900, oncrpc.Reply, 1, RPCPort},
+		{2049, 900, oncrpc.Call, 1, RPCPort}, // a callback
+		{900, 2049, oncrpc.Reply, 0, RPCPort},
+		{900, 901, oncrpc.Call, 0, UnknownPort},
+		{900, 901, oncrpc.Reply, 1, UnknownPort},
+		{2049, 111, oncrpc.Call, 0, RPCPort},
+		{2049, 111, oncrpc.Reply, 1, RPCPort},
+		{900, 53, oncrpc.Call, 0, OtherPort},
+	} {
+		key := streamKey{srcPort: x.from, dstPort: x.to}
+		if side, ports := tracker.sideOf(key, true, x.kind), tracker.portOf(true, key); side != x.side || ports != x.ports {
+			t.Errorf("from %d to %d, %v: side %d, ports %d", x.from, x.to, x.kind, side, ports)
+		}
+	}
+}
+
 // TestFraming: the size of an FPDU in a stream, whose markers are 4 bytes each before position 0 and after each 508 bytes, and what is
 // left of it without them.
 func TestFraming(t *testing.T) {

@@ -61,6 +61,8 @@ func TestSettle(t *testing.T) {
 
 	b.conn.settle()
 	b.conn.share.Charge(1000) // its follower
+	c.passOperation(new(record.RDMAOperation), 0)
+	costs(a, "a record that is passed on", 0)
 	b.names(Read, target{handle: 1, length: 8}, true, order.One(100), tracker.now)
 	costs(b, "a Read with a record", opCost+entryCost+lifeCost)
 	sum := c.share.Bytes() + b.conn.share.Bytes()
