@@ -172,6 +172,10 @@ func TestUnverified(t *testing.T) {
 			t.Errorf("%s: %q, then %q; want %q, then %q", test.name, at, j.outcome(), test.at, test.want)
 		}
 	}
+	j := judge(rule.TruncatedAgain, 0)
+	if j.breaks(rule.Delivered, failure, 0, target{}); j.outcome() != "told" {
+		t.Errorf("a Send that can be verified: %s", j.outcome())
+	}
 }
 
 // TestAnswerSeen: the Reply to a Call decides the findings of one rule about its transaction.
