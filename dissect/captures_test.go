@@ -30,24 +30,11 @@ func read(t testing.TB, name string, h dissect.Handler, o dissect.Options) *reco
 	return s
 }
 
-// glob returns the names of the captures that match.
-func glob(t testing.TB, pattern string) []string {
-	t.Helper()
-	paths, err := filepath.Glob(captures + pattern)
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no captures %s: %v", pattern, err)
-	}
-	for i := range paths {
-		paths[i] = filepath.Base(paths[i])
-	}
-	return paths
-}
-
 // short returns the names of the short captures that match, or with -all of all of them.
 func short(t testing.TB, pattern string) (names []string) {
 	t.Helper()
 	var paths []string
-	for _, name := range glob(t, pattern) {
+	for _, name := range testkit.Glob(t, captures+pattern) {
 		paths = append(paths, captures+name)
 	}
 	for _, path := range testkit.Short(t, paths) {

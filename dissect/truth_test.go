@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // The files *.truth.json contain the kernels' own account of a run: the output of their
@@ -118,10 +119,10 @@ func wantSegments(list []truthSegment, position bool) (s string) {
 
 // TestTruth compares every transaction with the account of two kernels.
 func TestTruth(t *testing.T) {
-	for _, name := range glob(t, "*.truth.json") {
+	for _, name := range testkit.Glob(t, captures+"*.truth.json") {
 		base := strings.TrimSuffix(name, ".truth.json")
 		t.Run(base, func(t *testing.T) {
-			holdAgainst(t, name, glob(t, base+".pcap*.zst")[0])
+			holdAgainst(t, name, testkit.Glob(t, captures+base+".pcap*.zst")[0])
 		})
 	}
 }

@@ -81,7 +81,7 @@ type seen struct {
 // TestTshark compares every field of every RoCEv2 packet with tshark.
 func TestTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
-	for _, name := range testkit.Few(glob(t, "rocev2-*.zst")) {
+	for _, name := range testkit.Few(testkit.Glob(t, captures+"rocev2-*.zst")) {
 		t.Run(strings.TrimSuffix(name, ".zst"), func(t *testing.T) {
 			plain := filepath.Join(t.TempDir(), "capture")
 			if err := os.WriteFile(plain, testkit.Decompressed(t, captures+name), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 
 var filesColumns = slices.Concat([]column{
 	{
-		name: "FILE", fields: "file file_handle", flex: true, min: 20, foot: pathFoot, signs: slices.Concat(pathSigns, []sign{{" = ", "a = b: names of one file"}, {"(no handle)", "= the server returned none"}}),
+		name: "FILE", fields: "file file_handle", flex: true, min: 20, foot: pathFoot, signs: slices.Concat(pathSigns, []sign{{" = ", "a = b: names that one file had"}, {"(no handle)", "= none captured"}}),
 		doc: "Path of the file or directory after the last RPC that acted on it; fh: and a number is the short form of a file handle whose path the capture does not show. In a narrow column, ~ replaces the beginning of a long path. The row others sums up the files for which the memory limit leaves no space.",
 	},
 	{name: "SERVER", fields: "server", at: 140, doc: "Address of the server."},
@@ -58,12 +58,16 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	t := newTable(w, theme, width, filesColumns)
 	t.by = cmp.Or(t.by, "SUM")
 	c := clock{form: theme.times, start: record.Some(start)}
+	named := map[string]int{}
+	for _, f := range rows {
+		named[f.File.Or("")]++
+	}
 	for _, f := range rows {
 		path := clean(f.FileText())
 		switch {
 		case f.FirstName != "" && f.FirstName != path:
 			path = clean(f.FirstName) + " = " + path
-		case !f.FileHandle.Known() && f.Others == 0 && slices.ContainsFunc(rows, func(o *analyze.File) bool { return o != f && o.File == f.File }):
+		case f.File.Known() && !f.FileHandle.Known() && f.Others == 0 && named[f.File.Or("")] > 1:
 			path += " (no handle)"
 		}
 		p50, p90, p99, worst := theme.quantiles(&f.Latency)

@@ -307,6 +307,9 @@ func (r *rpc) name() string {
 	return r.operation + " " + r.file
 }
 
+// itsCall returns the words for the Call of an RPC; the operation of one that is not known is "RPC".
+func (r *rpc) itsCall() string { return strings.TrimSuffix("Call of "+r.name(), " of RPC") }
+
 // unanswered reports whether no Reply was delivered. An RDMA_ERROR answers the Call.
 func (r *rpc) unanswered() bool { return r.status == record.NoReply }
 

@@ -195,7 +195,7 @@ func slowClient(d *diagnosis) {
 			continue
 		}
 		p := d.begin(record.Note, record.InClient)
-		p.Headline = fmt.Sprintf("acknowledges Replies after %s (delayed ACK; server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
+		p.Headline = fmt.Sprintf("acknowledges Replies after %s (server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
 		p.conns[c.ID] = 1
 		p.about(c.pair)
 		return

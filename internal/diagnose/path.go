@@ -115,7 +115,7 @@ func outage(d *diagnosis) {
 	p.proof(record.PacketRef{Packet: longest.Last, Point: longest.Point}, "last packet")
 	p.proof(record.PacketRef{Packet: longest.Next.Or(0), Point: longest.NextPoint}, "next packet")
 	for _, r := range longest.rpcs {
-		p.proof(r.call, strings.TrimSuffix("Call of "+r.name(), " of RPC"))
+		p.proof(r.call, r.itsCall())
 	}
 	lost := 0
 	for _, c := range d.connections {

@@ -291,7 +291,7 @@ func rdmaErrors(d *diagnosis) {
 					p.finding(f)
 				}
 			}
-			p.proof(r.call, strings.TrimSuffix("Call of "+r.name(), " of RPC"))
+			p.proof(r.call, r.itsCall())
 			p.proof(r.reply, code)
 		}
 		name := byCount(ops)[0]

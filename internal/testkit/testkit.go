@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,6 +56,19 @@ func Open(t testing.TB, path string) *capture.File {
 	}
 	t.Cleanup(func() { f.Close() })
 	return f
+}
+
+// Glob returns the names of the captures that match a pattern of paths.
+func Glob(t testing.TB, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures %s: %v", pattern, err)
+	}
+	for i := range paths {
+		paths[i] = filepath.Base(paths[i])
+	}
+	return paths
 }
 
 // Decompressed returns the bytes of a compressed capture.

@@ -16,7 +16,7 @@ import (
 // without handshakes, from their middle on, and with one direction delayed.
 func TestPacketsOfConnections(t *testing.T) {
 	early := int64(0)
-	for _, path := range glob(t, "*.zst") {
+	for _, path := range testkit.Glob(t, captures+"*.zst") {
 		if strings.Contains(path, "cut") {
 			continue // testkit.Frames needs a whole file.
 		}

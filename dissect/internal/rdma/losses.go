@@ -61,6 +61,9 @@ func (f *flow) lost(o *Operation, l *Loss) {
 // reportLost reports the copies of requests that were lost, after later copies were accepted. The operation of a TCP
 // segment is known when it is complete.
 func (f *flow) reportLost() {
+	if f.sent == nil { // with one capture point, for each request
+		return
+	}
 	repaired := record.Time(0)
 	if f.stream != nil {
 		repaired = f.conn.tracker.now.Time

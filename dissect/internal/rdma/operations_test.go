@@ -19,7 +19,7 @@ import (
 
 // TestOperations: the records of RDMA operations agree with those of their connections and RPCs.
 func TestOperations(t *testing.T) {
-	for _, name := range glob(t, "*.zst") {
+	for _, name := range testkit.Glob(t, captures+"*.zst") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			byPacket := map[int64]*record.RDMAOperation{}

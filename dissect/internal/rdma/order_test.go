@@ -404,14 +404,14 @@ func TestWhy(t *testing.T) {
 	c.Server.Ack()
 	for packet, want := range map[int64]string{
 		5: `#5 waits: PSN 4098: an earlier one is missing
-#7 accepted: PSN 4098: next in order: its receiver accepts it, if it came; it is packet #5
+#7 accepted: PSN 4098: next in the order of the capture; it is packet #5
 #7 complete: Send, rdma ID 2, RPC #2
 #7 released: PSN 4098: waits no longer; it is packet #5
 #7 acknowledged: Send, rdma ID 2, RPC #2; its receiver accepted the copy in #5 or an earlier one
 `,
 		7: `#7 acked-to: PSN 4099: acknowledges all before it
 #7 missing: PSN 4097: not in the capture
-#7 accepted: PSN 4098: next in order: its receiver accepts it, if it came; it is packet #5
+#7 accepted: PSN 4098: next in the order of the capture; it is packet #5
 #7 complete: Send, rdma ID 2, RPC #2
 #7 released: PSN 4098: waits no longer; it is packet #5
 #7 covered: PSN 4099: acknowledges the operations before it

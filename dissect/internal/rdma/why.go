@@ -22,7 +22,7 @@ var facts = [...]struct{ name, means string }{
 	order.Begun:      {"begun", "the first request in the capture"},
 	order.Unordered:  {"unordered", "it cannot have been sent in the order of the capture"},
 	order.Extended:   {"extended", "the Read has so many sequence numbers"},
-	order.Accepted:   {"accepted", "next in order: its receiver accepts it, if it came"},
+	order.Accepted:   {"accepted", "next in the order of the capture"},
 	order.Filled:     {"filled", "later ones came first, and waited for it"},
 	order.Released:   {"released", "waits no longer"},
 	order.Missing:    {"missing", "not in the capture"},

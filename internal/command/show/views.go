@@ -492,7 +492,7 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 		return s.status()
 	}
 	h.Why = func(by, what, text string) {
-		if last+what != "acked-tocovered" && last+what != "acceptedreceiver" { // they say the same
+		if last != "acked-to" || what != "covered" { // they say the same
 			lines = append(lines, render.Folded(render.Clean(fmt.Sprintf("%-9s %-14s %s", by, what, text)), s.width)+"\n")
 		}
 		last = what
